@@ -245,6 +245,15 @@ WALLS: dict[str, set[str]] = {
         "patcher.settings",
     },
     "patcher.search.pool": {"patcher.diagnose.bench", "patcher.harness.plan", "patcher.results", "patcher.settings"},
+    "patcher.search.judged": {
+        "patcher.diagnose",
+        "patcher.harness.compare",
+        "patcher.harness.measured",
+        "patcher.results",
+        "patcher.search.verdict",
+        "patcher.settings",
+    },
+    "patcher.search.concluding": {"patcher.diagnose.bench", "patcher.harness", "patcher.search"},
     "patcher.search.optimizing": {
         "patcher.analysis",
         "patcher.diagnose",

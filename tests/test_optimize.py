@@ -38,7 +38,8 @@ from patcher.harness.measured import (
 )
 from patcher.results import FileResult
 from patcher.search import optimizing, pool
-from patcher.search.optimizing import Optimizer, verdict
+from patcher.search.concluding import verdict
+from patcher.search.optimizing import Optimizer
 from patcher.search.remedies import for_errors
 from patcher.search.verdict import Dropped, Kept, Pair, Verdict
 from patcher.settings import Settings, TorchSetting

@@ -19,7 +19,7 @@ from patcher.engine import patch
 from patcher.facts.project.index import Project, summarise
 from patcher.facts.tables.captured import CAPTURED
 from patcher.harness.worker import MissingSettingError, in_force
-from patcher.search.optimizing import Configuration
+from patcher.search.judged import Configuration
 from patcher.search.writing import written
 from patcher.settings import Settings, TorchSetting, torch_setting
 from rules import load_rules

@@ -34,7 +34,8 @@ from patcher.harness.measured import (
 )
 from patcher.harness.plan import Options
 from patcher.results import FileResult, PatchResult, Reported
-from patcher.search.optimizing import Optimizer, verdict
+from patcher.search.concluding import verdict
+from patcher.search.optimizing import Optimizer
 from patcher.settings import Settings, TorchSetting, Unit
 from rules import load_rules
 

@@ -29,7 +29,9 @@ from patcher.report import Outcome
 from patcher.report.diff import file_diff
 from patcher.results import FileResult
 from patcher.run.recording import Recording
-from patcher.search.optimizing import Best, Configuration, Optimizer, verdict
+from patcher.search.concluding import verdict
+from patcher.search.judged import Best, Configuration
+from patcher.search.optimizing import Optimizer
 from patcher.search.pool import room
 from patcher.search.verdict import Verdict, relative
 from patcher.search.writing import written

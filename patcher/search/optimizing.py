@@ -11,33 +11,45 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, islice
-from typing import Literal, NamedTuple
+from itertools import chain
 
 from patcher.analysis import Analysis
 from patcher.diagnose.asked_settings import CAPTURING, GOING_ON, RECURRENT, asked_settings
 from patcher.diagnose.bench import Bench, State, with_faster
-from patcher.diagnose.better import TIMED, Standing, captures_less, operators, standing
+from patcher.diagnose.better import TIMED, Standing, standing
 from patcher.diagnose.counted import counting
 from patcher.diagnose.events import Seen
 from patcher.diagnose.extents import CANDIDATES, distinct, extents, pays
 from patcher.diagnose.groups import Group, groups
 from patcher.diagnose.relations import ZONE, Bundle, bundles, evidence, findings, related, traced
 from patcher.harness import plan
-from patcher.harness.compare import apart, chosen
-from patcher.harness.measured import Figures, Replayed, Tree
+from patcher.harness.measured import Replayed, Tree
 from patcher.observed import observations
 from patcher.options import strategies_of, strategy_key
-from patcher.results import FileResult
+from patcher.search.judged import (
+    FIRST_STRATEGIES,
+    Best,
+    Configuration,
+    Reason,
+    Span,
+    cold_seconds,
+    differs,
+    figures_of,
+    is_equal,
+    is_less,
+    is_verified,
+    settles,
+    span_of,
+    told,
+    why_not,
+)
 from patcher.search.pool import Pool, Trial, room_of
-from patcher.search.remedies import OF_MACHINE, for_errors, named
-from patcher.search.verdict import GRAPHS, UNITS, Dropped, Fate, Grade, Kept, Pair, Verdict, counts, relative
+from patcher.search.remedies import for_errors
+from patcher.search.verdict import GRAPHS, Dropped
 from patcher.settings import Settings, TorchSetting, Unit
 
-SHARE = 0.03  # of the time: quartiles of few passes are narrow by chance, and less than this is no gain
 _PRUNED = 0.15  # of the time, where all counts are the same: less is the machine's doing
 _TURNS = 2  # until something is taken for slower although all its counts are the same
-_ROUGH = 0.05  # of what is measured once
 _COLD = 0.15  # of the seconds of compiling, which are measured once too
 _RESERVED = 0.15  # of the budget: for measuring the end once more, beside the original
 _MOST_PRUNED = 16  # fixes that are left out one by one
@@ -50,72 +62,13 @@ _HOPELESS = 0.5  # eager code takes less than this share of the time of compiled
 _SLOWED = 1.2  # times as long as before: the machine is slower now
 _ROUNDS = 3  # of settings: behind one break may be another
 SETTING = ("FC710", "compile-setting")  # the rule that writes settings of PyTorch into the source
-_FIRST_STRATEGIES = (("dynamic-dim", "maybe"),)  # strategies to begin with: marks that keep nothing from being compiled
 _PATIENCE = 1.5  # times the seconds until the first configuration was verified: for the others
 _FEWEST_SECONDS = 20.0  # that each has
 _REPLAYED, _MOST_REPLAYED = 0.05, 20.0  # of the budget, and seconds: for changed inputs
 _UNSETTLED = "still recompiles in the last pass, or fell back to eager"
 _CUDA_GRAPHS = TorchSetting("argument", "mode", "reduce-overhead")
 _KERNELS = TorchSetting("argument", "mode", "max-autotune-no-cudagraphs")
-
-
-@dataclass(frozen=True)
-class Configuration:
-    """What is measured. ``bundles``: fixes; ``settings``: of PyTorch; ``strategies``: how rules fix.
-
-    ``files``: what the fixes make of the source, () for the original.
-    """
-
-    bundles: tuple[Bundle, ...] = ()
-    settings: tuple[TorchSetting, ...] = ()
-    strategies: tuple[tuple[str, str], ...] = ()
-    files: tuple[FileResult, ...] = ()
-
-    @property
-    def changed(self) -> tuple[FileResult, ...]:
-        """The files that differ from the original."""
-        return tuple(file for file in self.files if file.changed)
-
-    @property
-    def told(self) -> str:
-        """In a few words."""
-        number = len(self.bundles)
-        fixes = [f"{number or 'no'} fix{'' if number == 1 else 'es'}"] if number or self.settings else []
-        fixes += [f"{key}={name}" for key, name in self.strategies if (key, name) not in _FIRST_STRATEGIES]
-        return ", ".join([*fixes, *(setting.told for setting in self.settings)]) or "the original"
-
-
-class Span(NamedTuple):
-    """What a goal measures, with its quartiles; the less, the better. ``busy``: CPU ms, where they are known.
-
-    ``counts``: of the goal "graphs", in place of times, with the ``operators`` that graphs hold.
-    """
-
-    low: float
-    median: float
-    high: float
-    busy: float | None = None
-    counts: Standing | None = None
-    operators: float = 0.0
-
-
-class _Reason(NamedTuple):
-    """Why something is not kept."""
-
-    text: str
-    outcome: Fate = "not better"
-
-
-_NOT_TRIED = _Reason("not tried: the budget was used up", "not tried")
-
-
-@dataclass(frozen=True)
-class Best:
-    """A verified configuration, and how it was measured."""
-
-    configuration: Configuration
-    state: State
-    span: Span
+_NOT_TRIED = Reason("not tried: the budget was used up", "not tried")
 
 
 @dataclass
@@ -149,9 +102,9 @@ class Optimizer:
     seconds_to_first: float | None = None
     began: float = field(default_factory=time.monotonic)
     _counts: dict[Configuration, State] = field(default_factory=dict)
-    _cold: dict[Configuration, float | None] = field(default_factory=dict)  # of what was compiled for the first time
+    cold: dict[Configuration, float | None] = field(default_factory=dict)  # of what was compiled for the first time
     _contended: list[tuple[Configuration, Span]] = field(default_factory=list)  # measured concurrently
-    _failed_together: list[tuple[Configuration, _Reason]] = field(default_factory=list)  # in a concurrent round
+    _failed_together: list[tuple[Configuration, Reason]] = field(default_factory=list)  # in a concurrent round
     _counting: float = 0.0  # seconds that the last count took
     _patience: float = math.inf  # seconds that a configuration of the first round has
     _together: set[TorchSetting] = field(default_factory=set)  # settings that were tried together
@@ -290,7 +243,7 @@ class Optimizer:
 
     @property
     def _first_strategies(self) -> tuple[tuple[str, str], ...]:
-        return tuple((key, name) for key, name in _FIRST_STRATEGIES if name in self.strategies.get(key, ()))
+        return tuple((key, name) for key, name in FIRST_STRATEGIES if name in self.strategies.get(key, ()))
 
     def _ranked(self, forms: Sequence[Configuration]) -> list[Configuration]:
         """The best sets of fixes by what counting says, and the proven part of the first."""
@@ -414,7 +367,7 @@ class Optimizer:
 
     def _set_base(self, state: State) -> None:
         self.base = state
-        self._cold.setdefault(Configuration(), _cold(_figures(state, "original")))
+        self.cold.setdefault(Configuration(), cold_seconds(figures_of(state, "original")))
 
     def _count_all(self, some: Sequence[Configuration], reserved: float) -> None:
         """Count configurations, concurrently where there is room."""
@@ -431,12 +384,12 @@ class Optimizer:
         """Keep the candidate or record why not. ``incumbent``: the best that was measured alone."""
         if one == Configuration():
             return
-        self._cold.setdefault(one, _cold(_figures(state, "patched")))
+        self.cold.setdefault(one, cold_seconds(figures_of(state, "patched")))
         now = self._span(state, "patched")
-        if not _verified(state) and self._is_wide and not _differs(state):
-            self._failed_together.append((one, _why(state)))
-        elif not _verified(state):
-            self._drop(one, _why(state))
+        if not is_verified(state) and self._is_wide and not differs(state):
+            self._failed_together.append((one, why_not(state)))
+        elif not is_verified(state):
+            self._drop(one, why_not(state))
         elif self._is_wide and now is not None and self._settles(state):
             self._contended.append((one, now))
             if incumbent is None:
@@ -447,7 +400,7 @@ class Optimizer:
     def _not_faster(self, state: State) -> str:
         if not self._settles(state):
             return _UNSETTLED
-        return f"{self._no_gain}: {_told(self._span(state, 'patched'), self.goal)}"
+        return f"{self._no_gain}: {told(self._span(state, 'patched'), self.goal)}"
 
     @property
     def _no_gain(self) -> str:
@@ -455,7 +408,7 @@ class Optimizer:
 
     def _settles(self, state: State) -> bool:
         """Whether it stops compiling; where counts decide, whether it compiles no more often than the original."""
-        if _settled(state, "patched"):
+        if settles(state, "patched"):
             return True
         assert self.base is not None
         was, now = standing(self.base, "original"), standing(state, "patched")
@@ -469,7 +422,7 @@ class Optimizer:
         finalists = [one for one, span in found if span.median <= _CLOSE * found[0][1].median][:_MOST_ALONE]
         for one, span in found:
             if one not in finalists:
-                self._drop(one, f"not faster: {_told(span, self.goal)} (with others running)")
+                self._drop(one, f"not faster: {told(span, self.goal)} (with others running)")
         self.best = incumbent
         for one in finalists or [one for one, _ in self._failed_together[:_MOST_ALONE]]:
             if self._is_over(_RESERVED + (0.2 if self.best is not None else 0.0)):
@@ -478,8 +431,8 @@ class Optimizer:
                 continue
             state = self._time(one)
             cut = cut or (self._span(state, "patched") is None and self._is_over(0.0))
-            if not _verified(state):
-                self._drop(one, _why(state))
+            if not is_verified(state):
+                self._drop(one, why_not(state))
             elif not self._consider(one, state):
                 self._drop(one, self._not_faster(state))
         for one, why in self._failed_together if finalists else self._failed_together[_MOST_ALONE:]:
@@ -496,10 +449,10 @@ class Optimizer:
             self._add(one, untimed, reserved=0.4)
         kept: list[Bundle] = []
         for (one, _), state in self._pool.results(lambda: self._is_over(0.5), self._told_of):
-            if state is not None and _verified(state):
+            if state is not None and is_verified(state):
                 kept.append(alone[one])
             elif state is not None:
-                self._drop_for(alone[one], _why(state))
+                self._drop_for(alone[one], why_not(state))
         if kept:
             self._round([self._of([bundle for bundle in every.bundles if bundle in kept], every)], _RESERVED)
 
@@ -531,7 +484,7 @@ class Optimizer:
             tried.update(new)
             if self._is_wide:
                 made = [self._with(setting) for setting in new]
-                self._round([one for one in made if one not in self._cold], _RESERVED + 0.25)
+                self._round([one for one in made if one not in self.cold], _RESERVED + 0.25)
             for setting in new if not self._is_wide else ():
                 self._round([self._with(setting)], _RESERVED + 0.1)
 
@@ -573,7 +526,7 @@ class Optimizer:
             yield from asked
         if calls and (figures is None or figures.counts.recompiles):
             yield TorchSetting("argument", "dynamic", True)
-        slow = (self._cold.get(Configuration()) or 0.0) > _SLOW
+        slow = (self.cold.get(Configuration()) or 0.0) > _SLOW
         lists = {case.blocks for case in self.base.results.cases} if calls and (slow or self.goal == "startup") else ()
         if len(lists) == 1:
             yield from (TorchSetting("blocks", path, cls) for path, cls in next(iter(lists)))
@@ -628,12 +581,12 @@ class Optimizer:
             one = self._of((*start.bundles, *some), start)
             state, now = self._time(one), self._now()
             after = self._span(state, "patched")
-            faster = _is_less(self._span(state, "patched", eager=True), self._span(*now, eager=True))
-            if _verified(state) and after is not None and faster and not _is_less(self._span(*now), after):
+            faster = is_less(self._span(state, "patched", eager=True), self._span(*now, eager=True))
+            if is_verified(state) and after is not None and faster and not is_less(self._span(*now), after):
                 self._keep(one, state, after)
                 start = one
             elif len(some) == 1:
-                self._drop_bundle(some[0], "eager code is not faster" if _verified(state) else _why(state))
+                self._drop_bundle(some[0], "eager code is not faster" if is_verified(state) else why_not(state))
             if some is made and start is one:
                 break
 
@@ -649,7 +602,7 @@ class Optimizer:
         for _ in range(_TURNS):
             state = self._time(one)
             now = self._span(state, "patched")
-            if _verified(state) and now is not None and not _is_less(self.best.span, now, _PRUNED):
+            if is_verified(state) and now is not None and not is_less(self.best.span, now, _PRUNED):
                 self._keep(one, state, now)
                 return
 
@@ -711,20 +664,20 @@ class Optimizer:
         given = [each for each in plain.settings if each.kind == "argument"]
         if plain.settings and (alone is None or alone.different):
             for setting in (each for each in plain.settings if each not in given):
-                self._note(setting.told, _Reason((alone or self.replayed).different[0], "different"))
+                self._note(setting.told, Reason((alone or self.replayed).different[0], "different"))
             whole = replace(whole, settings=tuple(given))
         right = list[Bundle]()
         for bundle in whole.bundles:
             told = None if self._is_over(_RESERVED) else self._replayed(self._of([bundle], whole))
             if told is None or told.different:
-                self._drop_for(bundle, _Reason((told or self.replayed).different[0], "different"))
+                self._drop_for(bundle, Reason((told or self.replayed).different[0], "different"))
             else:
                 right.append(bundle)
         one, self.best, self.replayed = self._of(right, whole), None, None
         if not one.changed and not one.settings:
             return
         state = self._time(one)
-        if _verified(state) and self._consider(one, state):
+        if is_verified(state) and self._consider(one, state):
             self.replayed = self._replayed(one)
 
     def _replayed(self, one: Configuration) -> Replayed | None:
@@ -750,10 +703,10 @@ class Optimizer:
         state = self._measured(one, self.options, fresh=True)
         now = self._span(state, "patched" if one != Configuration() else "original")
         uncompared = any(case.compare_error for case in state.results.cases)
-        if not _verified(state) and not _differs(state) and (now is None or uncompared):
+        if not is_verified(state) and not differs(state) and (now is None or uncompared):
             return  # the time was over: what was measured stands
-        if one != Configuration() and (now is None or not _verified(state)):
-            self._drop_fixes(one, _why(state))
+        if one != Configuration() and (now is None or not is_verified(state)):
+            self._drop_fixes(one, why_not(state))
             self.best = None
             return
         eager, was = (self._span(each, "original", eager=True) for each in (state, self.base))
@@ -769,15 +722,15 @@ class Optimizer:
         """Whether the original compiled is wrong, or so much slower than eager that no other measurement turns it."""
         assert self.base is not None
         eager, compiled = (self._span(self.base, "original", eager) for eager in (True, False))
-        wrong = not _equal(self.base, "original")
-        return self._counts_decide or wrong or _is_less(eager, compiled, _HOPELESS)
+        wrong = not is_equal(self.base, "original")
+        return self._counts_decide or wrong or is_less(eager, compiled, _HOPELESS)
 
     # --- measuring --------------------------------------------------------------------------------------------------
 
     def _time(self, one: Configuration) -> State:
         self.say(f"measuring {one.told}")
         state = self._measured(one, replace(self.options, quick=True))
-        self._cold.setdefault(one, _cold(_figures(state, "patched")))
+        self.cold.setdefault(one, cold_seconds(figures_of(state, "patched")))
         return state
 
     def _count(self, one: Configuration) -> State:
@@ -802,14 +755,14 @@ class Optimizer:
             return False
         assert self.base is not None
         was = self.best.span if self.best else self._span(self.base, "original")
-        why = f"not better than the original compiled: {_told(now, self.goal)}"
+        why = f"not better than the original compiled: {told(now, self.goal)}"
         if not self._settles(state):
             why = _UNSETTLED
-        elif self.goal == "startup" and _is_less(
-            _span(self.base, "original", "latency", True), _span(state, "patched", "latency")
+        elif self.goal == "startup" and is_less(
+            span_of(self.base, "original", "latency", True), span_of(state, "patched", "latency")
         ):
             why = "it starts quickly, but each call is slower than eager"
-        elif _is_less(now, was) or (not _is_less(was, now) and self._compiles_faster(one)):
+        elif is_less(now, was) or (not is_less(was, now) and self._compiles_faster(one)):
             self._keep(one, state, now)
             return True
         if self.best is None and one.bundles and not self._is_wide:
@@ -820,8 +773,8 @@ class Optimizer:
         """Whether the first pass takes less time than that of what was best: what counts where the times are equal."""
         if self._is_wide or self._counts_decide:
             return False  # first passes of a concurrent round are not comparable
-        was = self._cold.get(self.best.configuration if self.best else Configuration())
-        now = self._cold.get(one)
+        was = self.cold.get(self.best.configuration if self.best else Configuration())
+        now = self.cold.get(one)
         return was is not None and now is not None and now < (1 - _COLD) * was
 
     def _keep(self, one: Configuration, state: State, now: Span) -> None:
@@ -834,11 +787,11 @@ class Optimizer:
         assert self.base is not None
         return (self.best.state, "patched") if self.best else (self.base, "original")
 
-    def _drop(self, one: Configuration, why: str | _Reason) -> None:
+    def _drop(self, one: Configuration, why: str | Reason) -> None:
         """Record why a configuration is not kept, under what distinguishes it from the best one."""
         best = self.best.configuration if self.best else Configuration()
         own = [setting for setting in one.settings if setting not in best.settings]
-        if one.bundles and not own and set(one.strategies) <= set(_FIRST_STRATEGIES) and self.best is None:
+        if one.bundles and not own and set(one.strategies) <= set(FIRST_STRATEGIES) and self.best is None:
             self._drop_fixes(one, why)
             return
         more = [bundle for bundle in one.bundles if bundle not in best.bundles]
@@ -848,25 +801,25 @@ class Optimizer:
         alone = own and one.bundles == best.bundles and (self.best or not self._is_wide)
         self._note(", ".join(setting.told for setting in own) if alone else one.told, why)
 
-    def _drop_fixes(self, one: Configuration, why: str | _Reason) -> None:
+    def _drop_fixes(self, one: Configuration, why: str | Reason) -> None:
         for bundle in one.bundles:
             self._drop_bundle(bundle, why)
 
-    def _drop_bundle(self, bundle: Bundle, why: str | _Reason) -> None:
+    def _drop_bundle(self, bundle: Bundle, why: str | Reason) -> None:
         self._note(bundle.label, why)
 
-    def _drop_for(self, bundle: Bundle, why: _Reason) -> None:
+    def _drop_for(self, bundle: Bundle, why: Reason) -> None:
         """Record why a fix is not kept by itself, in the place of what was said of it with others."""
         self.dropped = [other for other in self.dropped if other.what != bundle.label]
         self._drop_bundle(bundle, why)
 
-    def _note(self, what: str, why: str | _Reason) -> None:
-        reason = _Reason(why) if isinstance(why, str) else why
+    def _note(self, what: str, why: str | Reason) -> None:
+        reason = Reason(why) if isinstance(why, str) else why
         if all(other.what != what for other in self.dropped):
             self.dropped.append(Dropped(what, *reason))
 
     def _span(self, state: State, tree: Tree, eager: bool = False) -> Span | None:
-        return _span(state, tree, self.goal, eager)
+        return span_of(state, tree, self.goal, eager)
 
     def _left(self, reserved: float) -> float:
         return self.budget * (1 - reserved) - (time.monotonic() - self.began)
@@ -876,249 +829,9 @@ class Optimizer:
         return self._left(reserved) <= 0
 
 
-def verdict(search: Optimizer, call: str = "", compiles: bool = True) -> Verdict:
-    """What the search has come to. ``compiles``: whether the program compiles by itself."""
-    base, best = search.base, search.best
-    seconds = round(time.monotonic() - search.began, 1)
-    if base is None:
-        return Verdict("failed", search.goal, seconds=seconds, said=_failure(search.counted))
-    place = base.results.environment
-    counted, compiles = search.goal == GRAPHS, compiles or "call" not in search.parts
-    unit = GRAPHS if counted else "latency"
-    eager, before = (_span(base, "original", unit, eager) for eager in (True, False))
-    after = _span(best.state, "patched", unit) if best else before
-    told = Verdict(
-        "failed",
-        search.goal,
-        place.device,
-        place.torch,
-        seconds,
-        search.seconds_to_first,
-        None if counted else _median(eager),
-        None if counted else _median(before),
-        dropped=tuple(one for one in search.dropped if one.what not in _named(best)),
-    )
-    if eager is None or (before is None and best is None):
-        raises = eager is not None and _raises(base)
-        return replace(told, word="do-not-compile" if raises else "failed", said=_failure(base))
-    unfixed, fixed = _figures(base, "original"), _figures(best.state, "patched") if best else ()
-    cold, again = search._cold.get(best.configuration if best else Configuration()), _cold(fixed or unfixed)
-    told = replace(
-        told,
-        after_ms=None if counted else _median(after),
-        cold_s=cold,
-        before_cold_s=search._cold.get(Configuration()),
-        warm_cold_s=None if again == cold else again,
-        equivalent=_verified(best.state) and (compiles or _equal(best.state, "patched"))
-        if best
-        else _equal(base, "original"),
-        max_difference=_difference(best.state if best else base, "patched" if best else "original"),
-        replayed=search.replayed if best else None,
-        by_call=_chosen(best.state if best else base, "patched" if best else "original"),
-        breaks=Pair(*(counts([f.counts.breaks for f in side]) for side in (unfixed, fixed or unfixed))),
-        recompiles=Pair(*(counts([f.counts.recompiles for f in side]) for side in (unfixed, fixed or unfixed))),
-        graphs=Pair(*(counts([f.launches for f in side]) for side in (unfixed, fixed or unfixed))),
-        ops_in_graphs=Pair(*(counts([f.operators for f in side]) for side in (unfixed, fixed or unfixed))),
-    )
-    judged = "latency" if search.goal == "startup" else search.goal  # eager code has nothing to compile
-    least = _span(best.state, "patched", judged) if best else _span(base, "original", judged)
-    alone = _span(base, "original", judged, eager=True)
-    if not told.equivalent and best is None and any(case.compare_error for case in base.results.cases):
-        return replace(told, said=_failure(base))
-    if not told.equivalent:
-        said = "compiled results differ from eager"
-        if best is None and compiles:
-            said += ", also without fixes"
-        said = ": ".join([said, *islice(_apart(best.state if best else base, "patched" if best else "original"), 1)])
-        return replace(told, word="failed" if compiles else "do-not-compile", said=said)
-    runs_now = compiles and best is not None and before is None and not _is_less(alone, least)
-    slower = not counted and not runs_now and not _is_less(least, alone)
-    if slower and (search.against_eager or best is None):
-        fixes = [Dropped(bundle.label, "eager is as fast") for bundle in (best.configuration.bundles if best else ())]
-        why = named(fixed or unfixed)
-        return replace(told, word="do-not-compile", dropped=(*told.dropped, *fixes), said=why)
-    if best is None:
-        return replace(told, word="already-best" if compiles else "optimized", call=call)
-    one = best.configuration
-    given = {setting.name: setting.value for setting in one.settings}
-    return replace(
-        told,
-        word="optimized",
-        call=call,
-        settings=given,
-        fixes=tuple(_kept(best)),
-        files=tuple(search.bench.places.shown(file.path) for file in one.changed),
-        said=f"{told.against_eager} on this device ({place.device})" if slower else "",
-    )
-
-
-def _chosen(state: State, tree: Tree) -> str:
-    """What is told of results that rounding has chosen otherwise; "" where there are none."""
-    found = (case.comparison(tree, "compiled", state.results.modes[0]) for case in state.results.cases)
-    return "; ".join(chosen(one) for one in found if one is not None and one.chosen)
-
-
-def _named(best: Best | None) -> frozenset[str]:
-    """Return the names of what is kept, as ``dropped`` would name them."""
-    one = best.configuration if best else Configuration()
-    return frozenset((one.told, *(bundle.label for bundle in one.bundles), *(each.told for each in one.settings)))
-
-
-def _kept(best: Best) -> Iterator[Kept]:
-    """The fixes, each place of them once."""
-    for file in best.configuration.changed:
-        for fixed in file.patch.fixed if file.patch else ():
-            safe = fixed.applicability == "safe"
-            grade: Grade = "proven" if safe else "measured" if fixed.measured else "assumed"
-            yield Kept(fixed.code, relative(file.path), fixed.line, grade, "" if safe else fixed.assumption)
-
-
-def _figures(state: State, tree: Tree) -> tuple[Figures, ...]:
-    return tuple(state.figures(tree).values())
-
-
-def _span(state: State, tree: Tree, goal: str, eager: bool = False) -> Span | None:
-    """What the goal measures, over all cases; None where one was not measured."""
-    results = state.results
-    if goal == GRAPHS:
-        return _counted_span(state, tree, eager)
-    mode = None if eager else results.modes[0]
-    if results.backend not in TIMED and not eager:
-        return None
-    spans = []
-    for case in results.cases:
-        figures = case.variant(tree, "eager" if eager else "compiled", mode).figures
-        spans.append(_of_figures(figures, goal) if figures is not None else None)
-    known = [span for span in spans if span is not None]
-    if not known or len(known) < len(spans):
-        return None
-    busy = [span.busy for span in known if span.busy is not None]
-    low, median, high = map(sum, zip(*(span[:3] for span in known), strict=True))
-    return Span(low, median, high, sum(busy) if len(busy) == len(known) else None)
-
-
-def _counted_span(state: State, tree: Tree, eager: bool) -> Span | None:
-    """What counts say, where no time is measured; of eager code only that it ran."""
-    kind: Literal["eager", "compiled"] = "eager" if eager else "compiled"
-    mode = None if eager else state.results.modes[0]
-    if any(case.variant(tree, kind, mode).figures is None for case in state.results.cases):
-        return None
-    return Span(0, 0, 0) if eager else Span(0, 0, 0, None, standing(state, tree), operators(state, tree))
-
-
-def _of_figures(figures: Figures, goal: str) -> Span | None:
-    if goal == "startup":
-        seconds = figures.cold_seconds
-        return None if seconds is None else Span((1 - _ROUGH) * seconds, seconds, (1 + _ROUGH) * seconds)
-    if goal == "memory":
-        used = figures.memory.bytes / 2**20 if figures.memory else None
-        return None if used is None else Span((1 - _ROUGH) * used, used, (1 + _ROUGH) * used)
-    warm, calls = figures.warm, max(1, len(figures.settled))
-    if warm is None:
-        return None
-    busy = None if warm.cpu_ms is None else warm.cpu_ms / calls
-    return Span(warm.low_ms / calls, warm.median_ms / calls, warm.high_ms / calls, busy)
-
-
-def _is_less(now: Span | None, was: Span | None, share: float = SHARE) -> bool:
-    """Whether it is less beyond noise: quartiles apart, by more than a share, and CPU time says the same.
-
-    What could not be measured is more than all that could. Fewer graphs since less is compiled are no gain.
-    """
-    if now is None or was is None:
-        return now is not None
-    if now.counts is not None and was.counts is not None:
-        return now.counts < was.counts and not captures_less(now.operators, was.operators)
-    by_clock = now.high < was.low and now.median < (1 - share) * was.median
-    return by_clock and (now.busy is None or was.busy is None or now.busy < was.busy)
-
-
-def _settled(state: State, tree: Tree) -> bool:
-    return all(map(is_settled, _figures(state, tree)))
-
-
-def is_settled(figures: Figures) -> bool:
-    """Whether nothing was compiled any more in the last counted pass, and no limit was hit."""
-    return not any(call.graphs or call.recompiles for call in figures.settled) and not figures.counts.limit_hits
-
-
-def _equal(state: State, tree: Tree) -> bool:
-    """Whether compiled code computes what the original computes eagerly: outputs, gradients, state."""
-    return not any(_apart(state, tree))
-
-
-def _apart(state: State, tree: Tree) -> Iterator[str]:
-    """Yield how compiled results differ from those of the original in eager mode."""
-    for case in state.results.cases:
-        one = case.comparison(tree, "compiled", state.results.modes[0])
-        yield from ("nothing was compared",) if one is None else apart(one, case.tolerance)
-
-
-def _difference(state: State, tree: Tree) -> float | None:
-    """The largest difference of compiled outputs to those of the original in eager mode."""
-    found = [case.comparison(tree, "compiled", state.results.modes[0]) for case in state.results.cases]
-    largest = [0.0 if c.outputs.bitwise else c.outputs.max for c in found if c is not None]
-    known = [value for value in largest if value is not None]
-    return max(known) if known else None
-
-
-def _cold(figures: Sequence[Figures]) -> float | None:
-    known = [one.cold_seconds for one in figures if one.cold_seconds is not None]
-    return round(sum(known), 2) if known else None
-
-
 def _other_than(bundle: Bundle, kept: Sequence[Bundle]) -> list[Bundle]:
     return [other for other in kept if other is not bundle]
 
 
-def _verified(state: State) -> bool:
-    """Whether compiled results equal those of the original in eager mode. Counts do not matter here, times decide."""
-    statuses = {verdict.status for verdict in state.judgement.verdicts}
-    return bool(statuses & {"equivalent", "worse"}) and statuses <= {"equivalent", "unproven", "worse"}
-
-
-def _differs(state: State) -> bool:
-    return any(verdict.status == "different" for verdict in state.judgement.verdicts)
-
-
-def _why(state: State) -> _Reason:
-    """Why a state does not count as verified."""
-    for found in state.judgement.verdicts:
-        if found.status not in ("equivalent", "unproven"):
-            outcome: Fate = "different" if found.status == "different" else "failed"
-            return _Reason("; ".join(found.reasons[:2]) or found.status, outcome)
-    return _Reason("no recorded call runs what was changed", "failed")
-
-
-def _failure(state: State | None) -> str:
-    """What keeps a case from being measured."""
-    for case in state.results.cases if state else ():
-        for variant in case.variants:
-            if variant.tree == "original" and variant.status == "timeout":
-                return f"the budget was over before {variant.name} was measured; --budget gives more"
-            if variant.tree == "original" and variant.status not in ("ok", "skipped"):
-                return f"{variant.name}: {variant.message or variant.status}"
-        if case.compare_error:
-            return case.compare_error
-    return "nothing could be measured"
-
-
-def _raises(state: State) -> bool:
-    """Whether the original fails when it is compiled, for no fault of the machine."""
-    found = [case.variant("original", "compiled", state.results.modes[0]) for case in state.results.cases]
-    failed = [variant for variant in found if variant.status in ("error", "compile-error")]
-    return bool(failed) and not any(OF_MACHINE.search(variant.message) for variant in failed)
-
-
 def _texts(one: Configuration) -> tuple[tuple[str, bytes], ...]:
     return tuple((file.path, file.after) for file in one.changed)
-
-
-def _median(span: Span | None) -> float | None:
-    return None if span is None else round(span.median, 3)
-
-
-def _told(span: Span | None, goal: str) -> str:
-    if span is not None and span.counts is not None:
-        return span.counts.told
-    return "did not run" if span is None else f"{span.median:.3g} {UNITS[goal]}"
