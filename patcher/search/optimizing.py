@@ -684,8 +684,11 @@ class Optimizer:
         """What changed inputs give, over all cases; None where that could not be had."""
         self.say(f"comparing {one.told} on changed inputs")
         seconds = min(_MOST_REPLAYED, _REPLAYED * self.budget)
-        options = replace(self.options, quick=True, alone=True, replay=seconds)
-        found = [case.replayed for case in self._measured(one, options).results.cases]
+        until, limit = self.began + self.budget * (1 - _RESERVED), max(1.0, self._left(_RESERVED))
+        options = replace(self.options, quick=True, alone=True, replay=seconds, until=until)
+        options = replace(options, seconds=min(options.seconds, limit))
+        state = self.bench.measure(one.changed, options, settings=one.settings)
+        found = [case.replayed for case in state.results.cases]
         known = [each for each in found if each is not None]
         if not known or len(known) < len(found):
             return None
