@@ -229,7 +229,7 @@ WALLS: dict[str, set[str]] = {
     "patcher.run.program": set(),
     "patcher.run.watching": set(),
     "patcher.run.recorder": {"patcher.run.program", "patcher.run.watching"},
-    "patcher.run.recorded": {"patcher.run.program", "patcher.run.watching"},
+    "patcher.run.recorded": {"patcher.harness.replaying", "patcher.run.program", "patcher.run.watching"},
     "patcher.run.recording": {
         "patcher.harness.cases",
         "patcher.harness.forks",

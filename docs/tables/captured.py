@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import hashlib
 import importlib.util
 import io
 import json
@@ -21,7 +22,7 @@ import sys
 import tempfile
 import textwrap
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -365,7 +366,15 @@ def document(found: Mapping[str, Mapping[str, bool]], torch_version: str, known:
     versions = {**known.get("torch", {}), version: own}
     kept = {v: {way: ways[way] for way in WAYS if way in ways} for v, ways in sorted(versions.items())}
     settings = {**known.get("settings", {}), version: list(next(iter(found.values())))}
-    return {"ways": dict(WAYS), "settings": dict(sorted(settings.items())), "torch": kept}
+    made = {**known.get("made_by", {}), version: made_by(own, torch_version)}
+    return {"ways": dict(WAYS), "settings": dict(sorted(settings.items())), "torch": kept, "made_by": made}
+
+
+def made_by(own: Mapping[str, Sequence[str]], torch_version: str) -> str:
+    """A digest of rows and of what has made them: this program, the versions of torch and Python."""
+    rows = json.dumps({way: list(settings) for way, settings in own.items()})
+    made = (Path(__file__).read_text(encoding="utf-8"), torch_version, *map(str, sys.version_info[:2]), rows)
+    return hashlib.sha256("\0".join(made).encode()).hexdigest()[:16]
 
 
 def written(table: Mapping[str, Any]) -> str:

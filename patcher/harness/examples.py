@@ -570,15 +570,17 @@ def _scripted(fn: Callable[..., Any], calls: Iterable[Call], *, train: bool, gra
 def lost(before: str, after: str, *, works: Callable[[str, str], tuple[bool, ...]] = working) -> list[str]:
     """The modes in which a call works in the first text and does not in the second.
 
-    Where each call makes one graph, the flags have nothing left to capture, and are not tried.
+    Where each call makes one graph, the flags have nothing left to capture, and are not tried. Nor is the first text
+    where all calls work in the second.
     """
     found, whole = [], False
     for mode in MODES:
         if mode == "fullgraph and capture" and whole:
             continue
-        first = works(before, mode)
+        now = works(after, mode)
+        first = now if all(now) else works(before, mode)
         whole = whole or (mode == "fullgraph" and all(first))
-        if any(first) and any(b and not a for a, b in zip(works(after, mode), first)):  # noqa: B905
+        if any(b and not a for a, b in zip(now, first)):  # noqa: B905
             found.append(mode)
     return found
 

@@ -1,12 +1,13 @@
 """The calls of a case with changed inputs: other values, sizes, dtypes, and modes, the same ones each time.
 
-A fix that is right for the recorded inputs alone shows there. Loaded by ``worker.py``, which lies beside this file; the
-standard library and torch.
+A fix that is right for the recorded inputs alone shows there. Each call starts from the state that a snapshot has of
+the model. Loaded by ``worker.py``, beside this file, and by ``run/recorded.py``; the standard library and torch.
 """
 
 from __future__ import annotations
 
 import contextlib
+import copy
 import math
 import random
 from collections.abc import Callable, Iterator, Mapping
@@ -21,6 +22,7 @@ FEW, MANY = 12, 60  # calls of which each input is changed in a way of its own
 _LARGE = 100
 
 _Leaf = Callable[[Any, Any], Any]
+Json = dict[str, Any]
 _Around = Callable[[Any, str], Any]
 
 
@@ -201,3 +203,48 @@ def changes() -> Iterator[Change]:
         Change(str(dtype).removeprefix("torch."), dtype=dtype, around=_in_dtype(dtype))
         for dtype in (torch.float64, torch.bfloat16)
     )
+
+
+def trained_by(optimizer: torch.optim.Optimizer) -> list[Any]:
+    """The parameters of an optimizer."""
+    return [parameter for group in optimizer.param_groups for parameter in group["params"]]
+
+
+class Snapshot:
+    """The state of modules and optimizers, to be put back."""
+
+    def __init__(self, owners: list[Any]) -> None:
+        modules = [m for owner in owners if isinstance(owner, torch.nn.Module) for m in owner.modules()]
+        optimizers = [owner for owner in owners if isinstance(owner, torch.optim.Optimizer)]
+        held = [t for m in modules for t in (*m._parameters.values(), *m._buffers.values()) if t is not None]
+        tensors = {id(t): t for t in (*held, *(p for one in optimizers for p in trained_by(one)))}
+        self._tensors = [(t, t.detach().clone(), None if t.grad is None else t.grad.clone()) for t in tensors.values()]
+        self._attributes = [(m, {k: _copied(v) for k, v in vars(m).items()}) for m in modules]
+        self._groups = [(group, dict(group)) for one in optimizers for group in one.param_groups]
+        self._states = [(one.state, {p: _cloned(held) for p, held in one.state.items()}) for one in optimizers]
+
+    def restore(self) -> None:
+        """Put it back, in place."""
+        for module, attributes in self._attributes:
+            module.__dict__.clear()
+            module.__dict__.update({key: _copied(value) for key, value in attributes.items()})
+        with torch.no_grad():
+            for tensor, value, gradient in self._tensors:
+                tensor.copy_(value)
+                tensor.grad = None if gradient is None else gradient.clone()
+        for group, held in self._groups:
+            group.clear()
+            group.update(held)
+        for state, known in self._states:
+            state.clear()
+            state.update({parameter: _cloned(held) for parameter, held in known.items()})
+
+
+def _cloned(held: Json) -> Json:
+    """The state of one parameter, with tensors of its own."""
+    return {key: value.clone() if isinstance(value, torch.Tensor) else value for key, value in held.items()}
+
+
+def _copied(value: Any) -> Any:
+    """A container of its own, with the same things in it."""
+    return copy.copy(value) if type(value) in (dict, list, set) or hasattr(value, "move_to_end") else value

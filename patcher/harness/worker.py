@@ -1757,7 +1757,7 @@ class _Run:
 
     def observed(self, observer: Any) -> Json:
         """An eager pass in which expressions are looked at; then, with changed inputs, of truths alone."""
-        state = beside("../run/recorded.py").Snapshot([self.model])
+        state = beside("replaying.py").Snapshot([self.model])
         observer.on = True
         self._all(self.case.calls())
         observer.on, observer.changed = False, True
@@ -1770,7 +1770,7 @@ class _Run:
 
     def replayed(self, seconds: float) -> Json:
         """Calls with changed inputs, each from the state after ``build``; saved is what it gives, or that it raises."""
-        state, names = beside("../run/recorded.py").Snapshot([self.model]), list[Any]()
+        state, names = beside("replaying.py").Snapshot([self.model]), list[Any]()
         for change, call in self._changed_calls(state, seconds):
             names.append((change.name, change.elsewhere))
             before = {name: (id(t), t._version) for name, t in self._watched().items()}

@@ -6,7 +6,6 @@ force. Standard library, torch, and what lies beside this file.
 
 from __future__ import annotations
 
-import copy
 import importlib.util
 import json
 import os
@@ -20,17 +19,19 @@ import torch
 import torch.utils._pytree
 
 if TYPE_CHECKING:
+    from patcher.harness import replaying
     from patcher.run import program, watching
 else:
 
     def _beside(name: str) -> Any:
-        spec = importlib.util.spec_from_file_location(f"_fix_compile_{name}", Path(__file__).with_name(f"{name}.py"))
+        file = Path(__file__).parent / f"{name}.py"
+        spec = importlib.util.spec_from_file_location(f"_fix_compile_{file.stem}", file)
         made = importlib.util.module_from_spec(spec)
         sys.modules[spec.name] = made
         spec.loader.exec_module(made)
         return made
 
-    program, watching = _beside("program"), _beside("watching")
+    program, watching, replaying = map(_beside, ("program", "watching", "../harness/replaying"))
 
 Json = dict[str, Any]
 RECORDING = "recording.json"
@@ -73,7 +74,7 @@ class Live:
         self._turn = 0
         self._owners = list(_owners(event))
         self._model = self._made()
-        self._before = Snapshot(self._owners)
+        self._before = replaying.Snapshot(self._owners)
         self._gradients = [self._read(call["gradients"]) if call["gradients"] else {} for call in self._kept]
         if self.train:
             self.loss, self.optimizer = self._loss, _unmoved
@@ -183,7 +184,7 @@ class _Shell(torch.nn.Module):  # type: ignore[misc]
         super().__init__()
         self.__dict__["call"] = call
         for number, owner in enumerate(owners):
-            part = owner if isinstance(owner, torch.nn.Module) else torch.nn.ParameterList(_trained_by(owner))
+            part = owner if isinstance(owner, torch.nn.Module) else torch.nn.ParameterList(replaying.trained_by(owner))
             self.add_module(f"m{number}", part)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
@@ -223,51 +224,6 @@ def _reached(one: Any, function: Any) -> Iterator[Any]:
     names = function.__globals__
     found = (names[name] for name in code.co_names if name in names)
     yield from (one for one in found if callable(one) or isinstance(one, torch.optim.Optimizer))
-
-
-def _trained_by(optimizer: torch.optim.Optimizer) -> list[Any]:
-    """The parameters of an optimizer."""
-    return [parameter for group in optimizer.param_groups for parameter in group["params"]]
-
-
-class Snapshot:
-    """The state of modules and optimizers, to be put back."""
-
-    def __init__(self, owners: list[Any]) -> None:
-        modules = [m for owner in owners if isinstance(owner, torch.nn.Module) for m in owner.modules()]
-        optimizers = [owner for owner in owners if isinstance(owner, torch.optim.Optimizer)]
-        held = [t for m in modules for t in (*m._parameters.values(), *m._buffers.values()) if t is not None]
-        tensors = {id(t): t for t in (*held, *(p for one in optimizers for p in _trained_by(one)))}
-        self._tensors = [(t, t.detach().clone(), None if t.grad is None else t.grad.clone()) for t in tensors.values()]
-        self._attributes = [(m, {k: _copied(v) for k, v in vars(m).items()}) for m in modules]
-        self._groups = [(group, dict(group)) for one in optimizers for group in one.param_groups]
-        self._states = [(one.state, {p: _cloned(held) for p, held in one.state.items()}) for one in optimizers]
-
-    def restore(self) -> None:
-        """Put it back, in place."""
-        for module, attributes in self._attributes:
-            module.__dict__.clear()
-            module.__dict__.update({key: _copied(value) for key, value in attributes.items()})
-        with torch.no_grad():
-            for tensor, value, gradient in self._tensors:
-                tensor.copy_(value)
-                tensor.grad = None if gradient is None else gradient.clone()
-        for group, held in self._groups:
-            group.clear()
-            group.update(held)
-        for state, known in self._states:
-            state.clear()
-            state.update({parameter: _cloned(held) for parameter, held in known.items()})
-
-
-def _cloned(held: Json) -> Json:
-    """The state of one parameter, with tensors of its own."""
-    return {key: value.clone() if isinstance(value, torch.Tensor) else value for key, value in held.items()}
-
-
-def _copied(value: Any) -> Any:
-    """A container of its own, with the same things in it."""
-    return copy.copy(value) if type(value) in (dict, list, set) or hasattr(value, "move_to_end") else value
 
 
 def _is_description(value: Any) -> bool:
