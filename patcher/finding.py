@@ -37,6 +37,7 @@ _ON_THE_DEVICE = " (fix: an assertion on the device; when it fails on a GPU, the
 _NO_FAILURE = "no check fails on a GPU, or the process may end with it (device-asserts = false)"
 _SCRIPTED = "`torch.jit.script` compiles this function as well, and may not take what would stand here"
 _MOST_TYPES = 6
+_NUMBERS = frozenset({"bool", "int", "float", "None"})
 _NEVER_RUN = "a part of what would change is never got to"
 
 
@@ -231,7 +232,7 @@ def _measured(f: Found, known: Mapping[Span, Observed]) -> Found:
         return replace(f, measured=True)
     names = [n for n in ast.walk(f.finding.node) if isinstance(n, (ast.Name, ast.Attribute, ast.Subscript))]
     held = ((ast.unparse(n), known.get(span_of(n))) for n in names)
-    types = {name: seen for name, seen in held if seen is not None and (seen.is_tensor or seen.is_plain)}
+    types = {name: seen for name, seen in held if seen is not None and (seen.is_tensor or seen.kinds <= _NUMBERS)}
     told = ", ".join(
         f"`{name}` is {'' if seen.kinds == {'None'} else 'a '}{seen.told}"
         for name, seen in islice(sorted(types.items(), key=lambda pair: not pair[1].is_tensor), _MOST_TYPES)

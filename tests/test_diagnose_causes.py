@@ -304,6 +304,33 @@ def test_a_cause_is_explained_by_the_finding_on_its_line(tmp_path: Path) -> None
     assert related(printed, others, COSTS, places) == ()
 
 
+CHAIN = """\
+import torch
+import torch.nn as nn
+
+
+class Net(nn.Module):
+    def forward(self, x):
+        rows = ((x.squeeze()[1:] == 0.0)
+                .any(dim=-1)
+                .nonzero()
+                .squeeze())
+        y = x.flatten().nonzero()
+        return x.sum() + rows.sum() + y.sum()
+"""
+
+
+def test_a_cause_is_explained_by_the_finding_in_its_statement(tmp_path: Path) -> None:
+    analysis, places = analysed(tmp_path, CHAIN)
+    found = [f for f in findings(analysis.first) if f.reported.code == "FC208"]
+    assert [f.reported.line for f in found] == [7, 11]
+    for line, expected in ((9, 7), (10, 7), (11, 11), (12, None)):
+        broken = seen(breaks=(Site(f"net.py:{line}", "Dynamic shape operator"),))
+        group = next(g for g in groups([broken], places))
+        about = [f.reported.line for f in related(group, found, COSTS, places)]
+        assert about == ([] if expected is None else [expected]), line
+
+
 HELD = """\
 import torch
 import torch.nn as nn

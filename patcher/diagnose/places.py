@@ -97,6 +97,12 @@ class File:
                 found.setdefault(node.lineno, frozenset(lines))
         return found
 
+    def statement(self, line: int) -> range:
+        """The lines of the statement that ``line`` is part of; of one that holds others the line alone."""
+        simple = (n for n in ast.walk(self._tree) if isinstance(n, ast.stmt) and not hasattr(n, "body"))
+        around = ((n.lineno, n.end_lineno or n.lineno) for n in simple)
+        return next((range(first, last + 1) for first, last in around if first <= line <= last), range(line, line + 1))
+
     @cached_property
     def _tree(self) -> ast.Module:
         try:

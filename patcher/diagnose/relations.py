@@ -39,13 +39,14 @@ class Bundle:
     """Fixes that are tried together: those of one rule in one function, or of one family in one class.
 
     ``key``: what tells it from others. ``label``: for people (``FC502 in Attention.forward``). ``where``: the places of
-    its findings.
+    its findings. ``proven``: source alone says that each of them is right.
     """
 
     key: tuple[str, str, str]
     label: str
     units: frozenset[Unit]
     where: tuple[str, ...] = ()
+    proven: bool = True
 
 
 def findings(results: Iterable[FileResult]) -> tuple[Found, ...]:
@@ -77,10 +78,10 @@ def related(
 ) -> tuple[Found, ...]:
     """The findings that may be behind a cause, of rules that are about such causes.
 
-    Those on its line, and those whose fix rewrites it; else those of its class, or of its function when that is all
-    that a recompile tells; else what grows, for a size of a part of an argument; else those on the lines that called
-    it; else those that name what PyTorch's message names; else all of them, where what was compiled again is a wrapper
-    of somebody else's, which does not tell what is in it.
+    Those on its line, and those whose fix rewrites it; else those in its statement; else those of its class, or of its
+    function when that is all that a recompile tells; else what grows, for a size of a part of an argument; else those
+    on the lines that called it; else those that name what PyTorch's message names; else all of them, where what was
+    compiled again is a wrapper of somebody else's, which does not tell what is in it.
     """
     fitting = [f for f in found if group.category in costs.get(f.reported.code, ())]
     if group.key[0] == "skip":
@@ -93,6 +94,7 @@ def related(
     calls = list(filter(None, map(places.place, dict.fromkeys(around))))
     steps: tuple[Callable[[Found], bool], ...] = (
         lambda f: any(_on(f, place, places) or _rewrites(f, place) for place in own),
+        lambda f: any(_in_statement(f, place, places) for place in own),
         lambda f: any(_near(f, place, places, group) for place in own),
         lambda f: f.reported.code == _GROWS and any(map(_is_of_a_part, group.guards)),
         lambda f: _named(f, group) and any(_within(f, place, places) for place in own),
@@ -149,6 +151,11 @@ def _on(found: Found, place: Place, places: Places) -> bool:
     return found.path == place.path and bool(file and file.covers(item.line, item.end_line, place.line))
 
 
+def _in_statement(found: Found, place: Place, places: Places) -> bool:
+    file = places.file(place.path)
+    return found.path == place.path and bool(file and found.reported.line in file.statement(place.line))
+
+
 def _rewrites(found: Found, place: Place) -> bool:
     lines = found.reported.rewritten
     return found.path == place.path and any(first <= place.line <= last for first, last in lines)
@@ -201,4 +208,5 @@ def _bundle(key: tuple[str, str, str], items: Sequence[Found], results: Iterable
     original = [f for f in findings(results) if f.unit in units]
     where = tuple(dict.fromkeys(f"{places.shown(f.path)}:{f.reported.line}" for f in original))
     scope = f" in {key[2]}" if key[2] else f" in {places.shown(key[1])}"
-    return Bundle(key, f"{', '.join(codes)}{scope}", units, where or (places.shown(key[1]),))
+    proven = all(item.reported.applicability == "safe" for item in items)
+    return Bundle(key, f"{', '.join(codes)}{scope}", units, where or (places.shown(key[1]),), proven)

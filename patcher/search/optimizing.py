@@ -629,7 +629,8 @@ class Optimizer:
         return whole
 
     def _without_unneeded(self, kept: list[Bundle], whole: Configuration, usual: Standing) -> list[Bundle]:
-        """Return the fixes without those whose removal changes no count."""
+        """Return the fixes without those whose removal changes no count; what is not proven is left out first."""
+        kept = sorted(kept, key=lambda bundle: bundle.proven)
         if self._is_wide and len(kept) > 1:
             rests = [self._of(_other_than(bundle, kept), whole) for bundle in kept[:_MOST_PRUNED]]
             self._count_all(rests, _RESERVED + 0.1)
