@@ -221,7 +221,7 @@ def found_in(text: str, code: str, folder: Path, run: str, **settings: Any) -> P
 
 CALLS = """
 for n in (3, 5):
-    Net()({"h": torch.randn(2, n, 4), "keep": torch.rand(2, n) > 0.3, "scale": torch.rand(())})
+    Net()({"h": torch.randn(2, n, 4), "keep": torch.arange(2 * n).view(2, n) % 3 > 0, "scale": torch.rand(())})
 """
 
 

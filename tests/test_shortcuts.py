@@ -6,10 +6,13 @@ import json
 from pathlib import Path
 
 import pytest
-from test_observed import found_in, only_here  # noqa: F401 - the fixture is used by each test
+from test_observed import RULES, found_in, only_here  # noqa: F401 - the fixture is used by each test
 
 from patcher import cli
+from patcher.engine import patch
+from patcher.settings import Settings
 from rules import load_rules
+from tests.dynamo import PREAMBLE, run_example
 
 torch = pytest.importorskip("torch")
 
@@ -131,3 +134,87 @@ def test_one_that_only_saves_work_is_kept_and_one_that_decides_is_not(
     assert [(one["code"], one["outcome"]) for one in told["dropped"]] == [("FC101 in scaled", "different")]
     assert "the other way gives the same" in told["fixes"][0]["assumption"]
     assert told["replayed"]["inputs"] > 40
+
+
+ARMS = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = nn.Linear(3, 3)
+
+    def forward(self, x):
+{body}
+        return y * 2
+"""
+TWO = "torch.manual_seed(0); n = Net()\nfor x in (torch.ones(2, 3), -torch.ones(2, 3)):\n    n(x)"
+ONE_LINE = """\
+        if x.sum() > 0:
+            y = self.lin(x)
+        else:
+            y = self.lin(-x) - 1
+"""
+LONGER = """\
+        y = x
+        if x.mean() < 0:
+            y = self.lin(x)
+            y = torch.tanh(y)
+"""
+NESTED = """\
+        if x.sum() > 0:
+            y = self.lin(x)
+            if x.sum() > 1:
+                y = y + self.lin(y)
+        else:
+            y = x - 1
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "written"),
+    [
+        (ONE_LINE, "y = torch.cond(x.sum() > 0, lambda: self.lin(x), lambda: self.lin(-x) - 1)"),
+        (LONGER, "y = torch.cond(x.mean() < 0, y_if_true, lambda y: y.clone(), (y,))"),
+    ],
+)
+def test_both_arms_go_into_the_graph_where_a_run_has_seen_both(body: str, written: str, tmp_path: Path) -> None:
+    text = ARMS.format(body=body.rstrip())
+    result = found_in(text, "FC101", tmp_path, TWO, unsafe=True)
+    assert written in result.text
+    assert "both arms give tensors of one form" in result.fixed[0].assumption
+    compared = run_example(text, result.text.removeprefix(PREAMBLE), RUN)
+    assert compared.difference is None and compared.compiled_difference is None, str(compared)
+    assert compared.after.graphs == 1 and compared.after.breaks == 0, str(compared)
+    once = found_in(text, "FC101", tmp_path, "torch.manual_seed(0)\nNet()(torch.ones(2, 3))", unsafe=True)
+    assert once.fixed == (), "one arm that never ran says nothing of the other"
+    assert patch(PREAMBLE + text, "m.py", (RULES["FC101"],), Settings(unsafe=True)).fixed == ()
+
+
+RUN = "def make():\n    torch.manual_seed(0)\n    return Net()\n\ncalls = [(torch.ones(2, 3),), (-torch.ones(2, 3),)]\n"
+
+
+def test_branches_in_an_arm_go_along(tmp_path: Path) -> None:
+    text = ARMS.format(body=NESTED.rstrip())
+    run = "n = Net()\nfor x in (torch.ones(2, 3), torch.ones(2, 3) / 9, -torch.ones(2, 3)):\n    n(x)"
+    result = found_in(text, "FC101", tmp_path, run, unsafe=True)
+    assert result.text.count("torch.cond(") == 2
+    compared = run_example(text, result.text.removeprefix(PREAMBLE), RUN)
+    assert compared.difference is None and compared.compiled_difference is None, str(compared)
+    assert compared.after.breaks == 0, str(compared)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        # it assigns nothing that is read here
+        "        y = x\n        if x.sum() > 0:\n            self.kept = self.lin(x)",
+        # three ways
+        "        if x.sum() > 0:\n            y = x + 1\n        elif x.mean() < -5:\n            y = x - 1\n"
+        "        else:\n            y = x",
+        # an error in an arm is seen
+        "        try:\n            if x.sum() > 0:\n                y = self.lin(x)\n            else:\n"
+        "                y = self.lin(x * 3)\n        except ValueError:\n            y = x",
+    ],
+)
+def test_what_cond_cannot_be_stays(body: str, tmp_path: Path) -> None:
+    result = found_in(ARMS.format(body=body), "FC101", tmp_path, TWO, unsafe=True)
+    assert "torch.cond" not in result.text

@@ -1,4 +1,8 @@
-"""A branch whose arms are work, as ``torch.cond``: both arms are in the graph, and the one that is asked for runs."""
+"""A branch whose arms are work, as ``torch.cond``: both arms are in the graph, and the one that is asked for runs.
+
+Only where a run has seen both answers: whether the arms give tensors of one form, and change nothing else, is what
+compiling them and comparing the results shows.
+"""
 
 from __future__ import annotations
 
@@ -7,17 +11,15 @@ from dataclasses import dataclass
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
+from patcher.facts.effects.aliasing import Aliasing
 from patcher.facts.effects.conditions import Condition, Conditions
 from patcher.facts.effects.gradient_mode import GradientMode
 from patcher.facts.effects.unchanged import Unchanged
 from patcher.facts.syntax.tree import FunctionNode, last_name
 from patcher.facts.zones.scripting import Scripting
-from rules.fc101_data_dependent_branch.arm_names import ArmNames, Arms
-from rules.fc101_data_dependent_branch.arm_results import ArmResults, listed
-from rules.fc101_data_dependent_branch.capturing import Capturing
-from rules.fc101_data_dependent_branch.layout import reorders
+from rules.fc101_data_dependent_branch.arm_names import ArmNames, Arms, surely_bound
 from rules.fc101_data_dependent_branch.refusal import Refused
-from rules.fc101_data_dependent_branch.shared_storage import SharedStorage
+from rules.fc101_data_dependent_branch.shortcuts import BOTH, operands
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
@@ -26,16 +28,13 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 class Conditional:
     """``condition`` picks one of ``arms``. ``copied``: for each, whether a result of it may be there before.
 
-    ``spread``: whether elements of a result may lie in another order in the one case than in the other. ``inner``:
-    branches on data in the arms, each of this form as well. ``doubts``: what is taken for granted.
+    ``inner``: branches on data in the arms, each of this form as well.
     """
 
     arms: Arms
     condition: Condition
     copied: tuple[bool, ...]
-    spread: bool
     inner: tuple[Conditional, ...]
-    doubts: tuple[str, ...]
 
 
 class Conditionals(Analysis):
@@ -43,11 +42,9 @@ class Conditionals(Analysis):
 
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts)
-        self.capturing = facts.ask(Capturing)
+        self.aliasing = facts.ask(Aliasing)
         self.conditions = facts.ask(Conditions)
         self.names = facts.ask(ArmNames)
-        self.results = facts.ask(ArmResults)
-        self.shared = facts.ask(SharedStorage)
         self.unchanged = facts.ask(Unchanged)
         self._known: dict[ast.If, Conditional | str] = {}
 
@@ -66,35 +63,35 @@ class Conditionals(Analysis):
             raise Refused("it has an `elif`, or stands in no function")
         if not self.conditions.reads_data(node.test):
             raise Refused("it reads no data")
+        if BOTH not in {seen.truths for seen in map(self.inference.observed, operands(node.test)) if seen is not None}:
+            raise Refused("no run has seen both answers")
         self._stands_alone(node, function)
-        doubts: list[str] = []
-        condition = self.conditions.take_apart(node.test, doubts)
+        condition = self.conditions.take_apart(node.test, [])
         if isinstance(condition, str):
             raise Refused(condition)
         self._asked_again(condition)
         within = [self._branches_in(body) for body in (node.body, *([node.orelse] if node.orelse else []))]
         inner = tuple(deep for branches in within for c in branches for deep in (c, *c.inner))
-        asked = {n for c in inner for n in self.syntax.subtree(c.arms.node.test)}
         arms = self.names.of(node)
-        doubts += [d for body in arms.bodies for d in self.capturing.doubts(body, asked)]
-        self._picks_nothing(arms)
-        self._handed(arms)
-        spread = self.results.spread(arms)
-        told = f"the elements of {listed(spread)} lie in memory in the same order in both cases"
-        reordered = reorders(self.syntax.subtree(function))
-        doubts += [*self.results.doubts(arms), *([told] if spread and not reordered else [])]
         copied = tuple(self._is_copied(arms, *each) for each in zip(arms.bodies, within, strict=True))
         if reason := self.facts.ask(Scripting).why(function, widely=True):
             raise Refused(reason)
-        granted = dict.fromkeys((*doubts, *(d for c in inner for d in c.doubts)))
-        return Conditional(arms, condition, copied, bool(spread) and reordered, inner, tuple(granted))
+        return Conditional(arms, condition, copied, inner)
 
     def _is_copied(self, arms: Arms, body: list[ast.stmt], branches: list[Conditional]) -> bool:
-        for name in arms.results:
-            given = [c.arms.node for c in branches if name in c.arms.results and c.arms.node in body]
-            if self.results.may_exist(name, body, given):
-                return True
-        return False
+        """Whether a result of an arm may be a tensor that was there before: ``torch.cond`` takes none."""
+        given = {name: c.arms.node for c in branches if c.arms.node in body for name in c.arms.results}
+        return any(self._may_exist(name, body, given.get(name)) for name in arms.results)
+
+    def _may_exist(self, name: str, body: list[ast.stmt], given: ast.If | None) -> bool:
+        """Whether ``name`` may hold one in the end. ``given``: a branch in the arm that makes it a new one."""
+        if given is None and not surely_bound(name, body):
+            return True
+        inside = set(self.syntax.subtree(given)) if given is not None else set()
+        definitions = [d for d in self.names.definitions(name, body) if d.node not in inside]
+        return any(
+            d.how != "assign" or d.path or d.value is None or self.aliasing.aliases(d.value) for d in definitions
+        )
 
     def _stands_alone(self, node: ast.If, function: FunctionNode) -> None:
         """Refuse where something around ``node`` sees an arm that does not come to its end, or is no graph."""
@@ -136,25 +133,3 @@ class Conditionals(Analysis):
         for e in condition.guard:
             if reason := self.unchanged.why_impure(e):
                 raise Refused(reason)
-
-    def _picks_nothing(self, arms: Arms) -> None:
-        """Refuse what is picked by a mask that the test asks whether something is set in it."""
-        asked = (
-            n.func
-            for n in self.syntax.subtree(arms.node.test)
-            if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)
-        )
-        masks = {ast.unparse(f.value) for f in asked if f.attr in ("any", "all", "sum")}
-        for n in arms.nodes:
-            if isinstance(n, ast.Subscript) and not masks.isdisjoint(map(ast.unparse, ast.walk(n.slice))):
-                raise Refused(f"`{ast.unparse(n)[:50]}` has as many rows as the mask says")
-
-    def _handed(self, arms: Arms) -> None:
-        """Refuse tensors that share memory, or that are changed before a backward pass needs them."""
-        outside = [*(arms.before[name] for name in arms.operands), *self.shared.from_outside(arms.nodes)]
-        if (two := self.shared.two_of_one(outside)) is not None:
-            raise Refused(two)
-        mode = self.facts.ask(GradientMode)
-        for e in outside:
-            if reason := mode.why_saved_changes(e, arms.node):
-                raise Refused(f"a backward pass needs what the arms read as it was: {reason}")

@@ -86,12 +86,8 @@ class _Writer:
     def _made(self, copied: bool) -> str:
         """What is done with the results of an arm so that ``torch.cond`` takes them.
 
-        None may be what an arm was given, and those of one arm have to lie in memory as those of the other. What
-        ``contiguous()`` gives need not, where a dimension has one element.
+        None may be what an arm was given.
         """
-        if self.branch.spread:
-            ordered = self.facts.writing.spelling("torch.contiguous_format", self.branch.arms.node)
-            return f".clone(memory_format={ordered})"
         return ".clone()" if copied else ""
 
     def _called(self, name: str, copied: bool) -> str:
@@ -103,7 +99,7 @@ class _Writer:
         given = f"{name}({operands})" if name else f"({', '.join(arms.results)})"
         if len(arms.results) == 1:
             value = (given if name else arms.results[0]) + made
-        elif name or self.branch.spread:
+        elif name:
             value = f"tuple(t{made} for t in {given})"
         else:
             value = f"({', '.join(result + made for result in arms.results)})"

@@ -1052,7 +1052,6 @@ class Grown(nn.Module):
         return total
 """,
         reported=True,
-        instead="torch.cond",
     ),
     NearMiss(
         title="a test on the size is no test on data",

@@ -27,7 +27,6 @@ from rules.fc101_data_dependent_branch.chosen_state import ChosenState, ChosenSt
 from rules.fc101_data_dependent_branch.conditional import Conditional, Conditionals
 from rules.fc101_data_dependent_branch.conditional_source import conditional_fix
 from rules.fc101_data_dependent_branch.examples import INVALID, VALID
-from rules.fc101_data_dependent_branch.examples_conditional import CAPTURED, NOT_CAPTURED
 from rules.fc101_data_dependent_branch.merging import Choice, Merge, Merging
 from rules.fc101_data_dependent_branch.shortcuts import Shortcuts
 from rules.fc101_data_dependent_branch.skipped_writes import SkippedWrites, SkippingTests
@@ -45,10 +44,9 @@ class DataDependentBranch(Rule):
         mask = None``), compiled code takes the general way; ``optimize`` keeps that where changed inputs give the same.
         Where the arms only choose which of two tensors a module keeps, in a buffer or a name, and both are made of what
         the module has (rates for short rows and for long ones), what they make ready is done in any case.
-        What is none of these, and changes nothing but names that hold tensors, goes into the graph with ``torch.cond``:
-        both arms are in it, and the one that is asked for runs. Arms of one short assignment are written once more;
-        longer ones become functions where they stand, which eager code calls as well. Branches on data in an arm go
-        along.
+        What is none of these goes into the graph with ``torch.cond`` where a run has seen both answers: both arms are
+        in it, and the one that is asked for runs. Arms of one short assignment are written once more; longer ones
+        become functions where they stand, which eager code calls as well. Branches on data in an arm go along.
 
     Why it breaks compilation:
         The test needs the tensor's value while Dynamo is tracing, before there is one. The graph ends there, and inside
@@ -67,15 +65,12 @@ class DataDependentBranch(Rule):
         way and for the choice of what a module keeps, the finding says what is taken for granted. That choice leaves a
         third tensor in the module, and what is made when it is first needed is made the first time: both can be seen
         from outside. A module that moves to another device after its first call may hold one of the two tensors on the
-        old one, which raises then. ``torch.cond`` is never safe: compiling raises where the arms come to tensors of
-        different shape, dtype or layout, or where something in an arm ends the graph or changes what was there before,
-        which is looked for as far as the code is known; the finding says what is taken for granted. What an arm may
-        hand on as it was is copied. Errors and gradients are those of the arm that runs; what only the other one reads
-        gets a gradient of zeros rather than none. An arm that draws random numbers is left alone where gradients are
-        recorded: the backward pass of ``torch.cond`` would draw others. A GPU still waits for the test, and with
-        ``mode="reduce-overhead"`` the graph is cut there; what is gained is that one graph holds all, also with
-        ``fullgraph=True`` and ``torch.export`` (docs/results/branches.md says what that is worth). Anything else is
-        reported and left alone.
+        old one, which raises then. ``torch.cond`` is never safe: that both arms give tensors of one form and change
+        nothing else is taken for granted; compiling raises where it is not so, and ``optimize`` compares the results.
+        What an arm may hand on as it was is copied. What only the other arm reads gets a gradient of zeros rather than
+        none; the backward pass draws other random numbers. A GPU still waits for the test, and with ``mode="reduce-
+        overhead"`` the graph is cut there; what is gained is that one graph holds all, also with ``fullgraph=True`` and
+        ``torch.export`` (docs/results/branches.md says what that is worth). Anything else is reported and left alone.
 
     References:
         The rotary-embedding fix of the nanoVLM report; PyTorch, "Data-dependent control flow" (graph break GB0170),
@@ -117,8 +112,8 @@ class DataDependentBranch(Rule):
         else:
             yield _last_resort(node, message, merge, facts)
 
-    invalid: ClassVar[tuple[Example, ...]] = (*INVALID, *CAPTURED)
-    valid: ClassVar[tuple[NearMiss, ...]] = (*VALID, *NOT_CAPTURED)
+    invalid: ClassVar[tuple[Example, ...]] = INVALID
+    valid: ClassVar[tuple[NearMiss, ...]] = VALID
 
 
 def _last_resort(node: ast.If | ast.IfExp, message: str, why_not_merged: str, facts: Facts) -> Finding:
@@ -129,11 +124,12 @@ def _last_resort(node: ast.If | ast.IfExp, message: str, why_not_merged: str, fa
         return Finding(node, message, assumption="it decides about messages alone (FC602)")
     if (around := _captured_with(node, facts)) is not None:
         return Finding(node, message, assumption=f"it goes into the graph with the branch in line {around.lineno}")
+    if (shortcut := _shortcut(node, message, facts)) is not None:
+        return shortcut
     branch = facts.ask(Conditionals).of(node)
     if isinstance(branch, str):
-        return _shortcut(node, message, facts) or Finding(node, message, assumption=why_not_merged)
-    granted = "taken for granted: " + "; ".join(branch.doubts)
-    return Finding(node, message, conditional_fix(branch, facts), granted)
+        return Finding(node, message, assumption=why_not_merged)
+    return Finding(node, message, conditional_fix(branch, facts), _ONE_FORM)
 
 
 def _captured_with(node: ast.If, facts: Facts) -> ast.If | None:
@@ -145,6 +141,7 @@ def _captured_with(node: ast.If, facts: Facts) -> ast.If | None:
     return None
 
 
+_ONE_FORM = "taken for granted: both arms give tensors of one form, and change nothing else (a run has seen both)"
 #: Why an ``elif`` that is not merged with the ``if`` above it stays.
 _ELIF = "it is the `elif` of an `if` that stays"
 

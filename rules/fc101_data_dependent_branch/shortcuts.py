@@ -11,9 +11,11 @@ from patcher.facts.analysis import Analysis
 from patcher.facts.effects.conditions import Conditions
 from patcher.facts.effects.unchanged import Unchanged
 
-_BOTH = frozenset({True, False})
+BOTH = frozenset({True, False})
 #: What is true where there is nothing special, and what is true where there is.
-_USUAL, _SPECIAL = frozenset({"all"}), frozenset({"any", "count_nonzero", "sum"})
+_USUAL, _SPECIAL = frozenset({"all"}), frozenset({"any"})
+_COUNTING = frozenset({"count_nonzero", "sum"})
+_WHOLE = frozenset({"torch.bool", "torch.int64", "torch.int32"})
 
 
 @dataclass(frozen=True)
@@ -33,12 +35,12 @@ class Shortcuts(Analysis):
 
     def of(self, node: ast.If | ast.IfExp) -> Shortcut | None:
         """The part of the test of ``node`` that asks; None where it asks for something else, or had one answer."""
-        asking = [e for e in _operands(node.test) if self.conditions.reads_data(e)]
+        asking = [e for e in operands(node.test) if self.conditions.reads_data(e)]
         if len(asking) != 1 or self.facts.ask(Unchanged).why_impure(asking[0]):
             return None  # compiled code leaves it out
         (test,) = asking
         seen, saves = self.inference.observed(test), self._saves(test)
-        return None if saves is None or seen is None or seen.truths != _BOTH else Shortcut(test, not saves)
+        return None if saves is None or seen is None or seen.truths != BOTH else Shortcut(test, not saves)
 
     def _saves(self, e: ast.expr) -> bool | None:
         """Whether the general case is where ``e`` is false; None where nothing tells."""
@@ -53,9 +55,9 @@ class Shortcuts(Analysis):
                 return self._saves(inner)
             case ast.Call(func=ast.Attribute(attr=name)) if name in _USUAL | _SPECIAL:
                 return name in _USUAL
-            case ast.Compare(ops=[ast.Eq() | ast.NotEq() as op]):
+            case ast.Compare(left=left, ops=[ast.Eq() | ast.NotEq() as op]) if self._counts(left):
                 return isinstance(op, ast.Eq)
-            case ast.Compare(ops=[ast.Gt()], comparators=[ast.Constant(value=0)]):
+            case ast.Compare(left=left, ops=[ast.Gt()], comparators=[ast.Constant(value=0)]) if self._counts(left):
                 return False
             case ast.Name():
                 values = [d.part[0] for d in self.inference.definitions(e) if d.how == "assign"]
@@ -63,14 +65,24 @@ class Shortcuts(Analysis):
                 return None if others else known
         return None
 
+    def _counts(self, e: ast.expr) -> bool:
+        """Whether ``e`` is how many places are set: a sum of truths or whole numbers."""
+        match e:
+            case ast.Call(func=ast.Attribute(value=inner, attr="item"), args=[]):
+                return self._counts(inner)
+            case ast.Call(func=ast.Attribute(value=held, attr=name), args=args) if name in _COUNTING:
+                known = (self.inference.observed(part) for part in (held, *args))
+                return any(seen is not None and seen.is_tensor and seen.dtypes <= _WHOLE for seen in known)
+        return False
 
-def _operands(test: ast.expr) -> Iterator[ast.expr]:
-    """The parts of ``test`` that are truths by themselves."""
+
+def operands(test: ast.expr) -> Iterator[ast.expr]:
+    """Yield the parts of ``test`` that are truths by themselves."""
     match test:
         case ast.BoolOp(values=values):
             for value in values:
-                yield from _operands(value)
+                yield from operands(value)
         case ast.UnaryOp(op=ast.Not(), operand=ast.BoolOp() as inner):
-            yield from _operands(inner)
+            yield from operands(inner)
         case _:
             yield test
