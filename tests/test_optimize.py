@@ -32,6 +32,7 @@ from patcher.harness.measured import (
     Kind,
     Measurement,
     Memory,
+    Replayed,
     Results,
     Tree,
     Warm,
@@ -487,8 +488,13 @@ def test_the_last_lines_say_all_that_is_needed() -> None:
         "eager 535.6 ms | compiled as it was 498.0 ms | now 98.1 ms (5.5x eager, 5.1x compiled), "
         "results equal (max difference 0)",
         "kept 2 fixes in 2 files (1 proven, 1 assumed: fewer than 192 tokens) and 1 setting; 1 tried and dropped",
+        "not compared with changed inputs",
         'compile with: torch.compile(Net, mode="reduce-overhead")          first pass 41 s, before 60 s',
     ]
+    given = replace(found, replayed=Replayed(72, ("a NaN",), ("autocast: raises TypeError",)))
+    told = "with 72 changed inputs: equal; not with autocast: raises TypeError; the original alone raises with a NaN"
+    assert given.lines[2] == told
+    assert replace(found, fixes=()).lines[2].startswith("compile with")
     assert replace(found, call="").lines[-1] == "first pass 41 s, before 60 s"
     assert found.json()["written"] is False
 

@@ -152,12 +152,13 @@ class Verdict:
         lines = [
             f"{first} | now {_ms(self.after_ms)} ({', '.join(gains)}), {self._equal} (max difference {difference})",
             self._kept(),
+            *filter(None, [self._replayed]),
         ]
         cold = "" if self.cold_s is None else f"first pass {self.cold_s:.0f} s"
         if cold and self.before_cold_s is not None:
             cold += f", before {self.before_cold_s:.0f} s"
         lines.append("          ".join(filter(None, (self._how, cold))))
-        return [*lines, *filter(None, (self.by_call, self._replayed, self.said)), *self._not_tried]
+        return [*lines, *filter(None, (self.by_call, self.said)), *self._not_tried]
 
     @property
     def _equal(self) -> str:
