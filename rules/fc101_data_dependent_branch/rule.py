@@ -141,7 +141,10 @@ def _captured_with(node: ast.If, facts: Facts) -> ast.If | None:
     return None
 
 
-_ONE_FORM = "taken for granted: both arms give tensors of one form, and change nothing else (a run has seen both)"
+_ONE_FORM = (
+    "taken for granted: both arms give tensors of one form and change nothing else (a run has seen both); no "
+    "gradient is asked of what an arm draws, or of two results that meet"
+)
 #: Why an ``elif`` that is not merged with the ``if`` above it stays.
 _ELIF = "it is the `elif` of an `if` that stays"
 
