@@ -657,16 +657,18 @@ class Optimizer:
         if self.best is None or self._is_over(_RESERVED):
             return
         whole = self.best.configuration
+        own = tuple(each for each in whole.settings if each.kind in ("config", "member"))
+        if not whole.bundles and not own:
+            return  # how it is compiled is no matter of inputs
         self.replayed = self._replayed(whole)
         if self.replayed is None or not self.replayed.different:
             return
         plain = replace(whole, bundles=(), files=(), strategies=())
-        alone = None if not plain.settings or self._is_over(_RESERVED) else self._replayed(plain)
-        given = [each for each in plain.settings if each.kind == "argument"]
-        if plain.settings and (alone is None or alone.different):
-            for setting in (each for each in plain.settings if each not in given):
+        alone = None if not own or self._is_over(_RESERVED) else self._replayed(plain)
+        if own and (alone is None or alone.different):
+            for setting in own:
                 self._note(setting.told, Reason((alone or self.replayed).different[0], "different"))
-            whole = replace(whole, settings=tuple(given))
+            whole = replace(whole, settings=tuple(each for each in whole.settings if each not in own))
         right = list[Bundle]()
         for bundle in whole.bundles:
             told = None if self._is_over(_RESERVED) else self._replayed(self._of([bundle], whole))
