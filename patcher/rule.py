@@ -43,6 +43,10 @@ class Applicability(enum.Enum):
     DISPLAY = "display-only"
 
 
+#: What an assumption says that rests on answers which changed inputs have given.
+BOTH_SEEN = "a run has seen both"
+
+
 @dataclass(frozen=True)
 class Code:
     """Source text with holes: ``{0}``, ``{1}`` ... stand for ``parts``, which are copied from the source verbatim.

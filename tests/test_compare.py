@@ -564,4 +564,6 @@ def test_changed_inputs_decide_too() -> None:
     assert found.status == "equivalent"
     assert "what is patched does not run with autocast: raises TypeError" in found.notes
     assert "the original alone raises with a NaN" in found.notes
-    assert _with_changed_inputs(status="timeout").notes == judged().notes
+    told = "not compared with changed inputs: timeout"
+    assert _with_changed_inputs(status="timeout").notes == (*judged().notes, told)
+    assert "none of them ran in both" in _with_changed_inputs(inputs=0).notes[-1]

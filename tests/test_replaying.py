@@ -77,10 +77,41 @@ def test_a_call_that_is_a_function_gets_a_model_whose_arguments_are_changed() ->
     class Model:
         offset = 10
 
+        def twice(self, x: torch.Tensor) -> torch.Tensor:
+            return x * 2
+
         def __call__(self, x: torch.Tensor) -> torch.Tensor:
             return x * 2
 
     assert call(Model()).tolist() == [8.0, 8.0]
+    assert not call.unchanged
+    method = _named("negated values").of(lambda model: model.twice(torch.ones(2)))
+    assert method(Model()).tolist() == [-2.0, -2.0]
+    nothing = _named("negated values").of(lambda model: model.offset)
+    assert nothing(Model()) == 10 and nothing.unchanged
+
+
+def test_a_snapshot_puts_back_dtypes_and_what_an_optimizer_knows() -> None:
+    model = torch.nn.Linear(2, 2)
+    optimizer = torch.optim.Adam(model.parameters())
+    state, weight = replaying.Snapshot([model, optimizer]), model.weight.detach().clone()
+    model(torch.full((1, 2), float("nan"))).sum().backward()
+    optimizer.step()
+    model.to(torch.float64)
+    state.restore()
+    assert model.weight.dtype == torch.float32 and torch.equal(model.weight, weight)
+    model(torch.ones(1, 2)).sum().backward()
+    optimizer.step()
+    assert bool(model.weight.isfinite().all())
+
+
+def test_what_cannot_be_changed_stays() -> None:
+    given = ((torch.zeros(0, 3), torch.tensor([2**63 - 1]), torch.ones(3, 2).t(), torch.tensor(1.0)), {})
+    for change in replaying.changes():
+        change.of(given)
+    made = _named("a NaN").of(given)
+    assert int(made[0][2].isnan().sum()) == 1, "also where strides are others"
+    assert _named("a larger batch").of(given) is None, "there is no row to repeat"
 
 
 def _record(x: torch.Tensor | None, gradient: torch.Tensor | None = None) -> Any:
@@ -102,6 +133,14 @@ def test_what_comes_of_them_is_told_apart(tmp_path: Path) -> None:
         "gradients": (_record(ones, ones), _record(ones, other)),
         "dtype": (_record(ones), _record(ones.double())),
         "state": (_record(ones), _record(ones)),
+        "a large argument": (
+            {"leaves": [("output", ones), ("argument", ones * 1e30)], "gradients": []},
+            {"leaves": [("output", other), ("argument", ones * 1e30)], "gradients": []},
+        ),
+        "cannot be compared": (
+            {"leaves": [("output", "<tensor that cannot be compared: RuntimeError>")], "gradients": []},
+            {"leaves": [("output", "<tensor that cannot be compared: RuntimeError>")], "gradients": []},
+        ),
         "over": (_record(ones), None),
     }
     for side in (0, 1):
@@ -111,11 +150,11 @@ def test_what_comes_of_them_is_told_apart(tmp_path: Path) -> None:
                 torch.save(pair[side], tmp_path / str(side) / f"pass1-call{number}.pt")
                 state = [("buffer", other if name == "state" and side else ones)]
                 torch.save(state, tmp_path / str(side) / f"pass1-state{number}.pt")
-    changes = [(name, name.endswith("elsewhere")) for name in pairs]
+    changes = [(number, name, name.endswith("elsewhere")) for number, name in enumerate(pairs, 1)]
     told = replayed({"folders": [str(tmp_path / "0"), str(tmp_path / "1")], "changes": changes})
-    assert told["inputs"] == len(pairs) - 2  # both raise, and what the patched code had no time for
+    assert told["inputs"] == len(pairs) - 6  # one or both raise, nothing to compare, or no time for the patched code
     assert told["raising"] == ["original raises"]
     assert told["failing"] == ["patched raises elsewhere: raises ValueError"]
     assert [one.partition(":")[0] for one in told["different"]] == [
-        "patched raises", "values", "gradients", "dtype", "state",
+        "patched raises", "values", "gradients", "dtype", "state", "a large argument",
     ]  # fmt: skip

@@ -10,7 +10,7 @@ from patcher.diagnose.groups import Group
 from patcher.diagnose.guards import Guard, parsed
 from patcher.diagnose.places import Place, Places
 from patcher.results import FileResult, Reported
-from patcher.rule import Cost
+from patcher.rule import BOTH_SEEN, Cost
 from patcher.settings import Unit, Varied
 
 #: The rule that leaves functions out of graphs, work and all: when nothing else helps any more.
@@ -39,7 +39,8 @@ class Bundle:
     """Fixes that are tried together: those of one rule in one function, or of one family in one class.
 
     ``key``: what tells it from others. ``label``: for people (``FC502 in Attention.forward``). ``where``: the places of
-    its findings. ``proven``: source alone says that each of them is right.
+    its findings. ``proven``: source alone says that each of them is right. ``compared``: of one of them only changed
+    inputs say so.
     """
 
     key: tuple[str, str, str]
@@ -47,6 +48,7 @@ class Bundle:
     units: frozenset[Unit]
     where: tuple[str, ...] = ()
     proven: bool = True
+    compared: bool = False
 
 
 def findings(results: Iterable[FileResult]) -> tuple[Found, ...]:
@@ -209,4 +211,5 @@ def _bundle(key: tuple[str, str, str], items: Sequence[Found], results: Iterable
     where = tuple(dict.fromkeys(f"{places.shown(f.path)}:{f.reported.line}" for f in original))
     scope = f" in {key[2]}" if key[2] else f" in {places.shown(key[1])}"
     proven = all(item.reported.applicability == "safe" for item in items)
-    return Bundle(key, f"{', '.join(codes)}{scope}", units, where or (places.shown(key[1]),), proven)
+    compared = any(BOTH_SEEN in item.reported.assumption for item in items)
+    return Bundle(key, f"{', '.join(codes)}{scope}", units, where or (places.shown(key[1]),), proven, compared)

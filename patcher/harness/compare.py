@@ -294,6 +294,9 @@ def _replayed(trial: _Trial) -> Iterator[_Said]:
     """Patched compiled against original eager, on changed inputs."""
     if (found := trial.case.replayed) is None:
         return
+    if found.message or not found.inputs:
+        yield _Said("note", f"not compared with changed inputs: {found.message or 'none of them ran in both'}")
+        return
     yield from _differences(f"with {found.inputs} changed inputs", found.different)
     if not found.different:
         yield _Said("note", f"with {found.inputs} changed inputs: equal")

@@ -178,9 +178,8 @@ def _compared(reference: Path, own: Path, aliasing: bool, weights: bool, exact: 
             said += _apart(state, a, b, "after the calls" + ("" if number == "1" else f" (pass {number})"))
             continue
         (returned, given), (their_returned, their_given) = _parted(a["leaves"]), _parted(b["leaves"])
-        for name, leaf in returned:
-            if isinstance(leaf, str) and leaf.startswith("<tensor that cannot be compared"):  # as the worker says
-                raise ValueError(f"{where} {name}: {leaf}")  # two of them are not equal for that
+        for name, leaf in filter(_is_opaque, returned):
+            raise ValueError(f"{where} {name}: {leaf}")  # two of them are not equal for that
         outputs.exact = _named(where, known and known["leaves"])
         gradients.exact = _named(f"{where} gradient of", known and known["gradients"])
         said += _apart(outputs, returned, their_returned, where)
@@ -208,29 +207,35 @@ def _compared(reference: Path, own: Path, aliasing: bool, weights: bool, exact: 
 def replayed(job: Json) -> Json:
     """Compare what calls with changed inputs gave, original and patched.
 
-    ``inputs``: those with which the original ran, or the patched code did; ``raising``: those with which only the
-    original raises; ``failing``: of another size, dtype or mode, those with which only patched code raises;
-    ``different``: those with which anything else is not the same, and what.
+    ``inputs``: those with which both ran, and could be compared; ``raising``: those with which only the original
+    raises; ``failing``: of another size, dtype or mode, those with which only patched code raises; ``different``: those
+    with which anything else is not the same, and what.
     """
     reference, own = (Path(folder) for folder in job["folders"])
     inputs, raising, failing, different = 0, list[str](), list[str](), list[str]()
-    for number, (name, elsewhere) in enumerate(job["changes"], 1):
+    for number, name, elsewhere in job["changes"]:
         file = f"pass1-call{number}.pt"
         if not (reference / file).exists() or not (own / file).exists():
-            break  # the time was over
+            continue  # the time was over, or the memory
         a, b = _load(reference / file), _load(own / file)
         raised, raises = ("gradients" not in record for record in (a, b))
-        inputs += not (raised and raises)
         if raised and not raises:
             raising.append(name)
         elif raises and not raised:
             told = f"{name}: raises {dict(b['leaves'])['raised']}"
             (failing if elsewhere else different).append(told)
-        elif not raised:
+        elif not raised and not any(map(_is_opaque, (*a["leaves"], *b["leaves"]))):
+            inputs += 1
             states = [_load(folder / f"pass1-state{number}.pt") for folder in (reference, own)]
-            pairs = ((a["leaves"], b["leaves"]), (a["gradients"], b["gradients"]), states)
+            leaves = zip(_parted(a["leaves"]), _parted(b["leaves"]), strict=True)
+            pairs = (*leaves, (a["gradients"], b["gradients"]), states)
             different += [f"{name}: {said}" for said in islice(_beyond_rounding(*pairs), 1)]
     return {"inputs": inputs, "raising": raising, "failing": failing, "different": different}
+
+
+def _is_opaque(leaf: tuple[str, Any]) -> bool:
+    """Whether it is what the worker says of a tensor that it cannot take apart."""
+    return isinstance(leaf[1], str) and leaf[1].startswith("<tensor that cannot be compared")
 
 
 def _beyond_rounding(*pairs: Sequence[Leaves]) -> Iterator[str]:

@@ -257,7 +257,7 @@ class ProbeResult:
 
 @dataclass(frozen=True)
 class Replayed:
-    """What changed inputs have shown. ``inputs``: how many ran in the original or in what is patched.
+    """What changed inputs have shown. ``inputs``: how many ran in both. ``message``: why there is nothing, or "".
 
     ``raising``: the names of those with which only the original raises; ``failing``: of another size, dtype or mode,
     those with which only what is patched raises; ``different``: what else differs, by input.
@@ -267,6 +267,7 @@ class Replayed:
     raising: tuple[str, ...] = ()
     failing: tuple[str, ...] = ()
     different: tuple[str, ...] = ()
+    message: str = ""
 
 
 @dataclass(frozen=True)
@@ -277,7 +278,7 @@ class CaseResult:
     and no figures when it was not ok. ``classes``: that the model is of, dotted, as its program imports them.
     ``blocks``: paths of lists of modules that may be compiled one by one, each with the model's dotted class.
     ``observations``: what its expressions held, as ``evidence.json`` has it; {} where nobody looked.
-    ``replayed``: with changed inputs; None where that was not asked for, or did not come to its end.
+    ``replayed``: with changed inputs; None where that was not asked for.
     """
 
     name: str
@@ -443,10 +444,11 @@ def _case(table: _Table) -> CaseResult:
     )
 
 
-def _replayed(table: _Table) -> Replayed | None:
-    if table.choice("status", Status) != "ok":
-        return None
-    return Replayed(table.whole("inputs"), *map(table.texts, ("raising", "failing", "different")))
+def _replayed(table: _Table) -> Replayed:
+    if (status := table.choice("status", Status)) != "ok":
+        return Replayed(0, message=table.maybe("message", table.text) or status)
+    raising, failing, different = map(table.texts, ("raising", "failing", "different"))
+    return Replayed(table.whole("inputs"), raising, failing, different)
 
 
 def _probe(table: _Table) -> ProbeResult:

@@ -10,6 +10,7 @@ import contextlib
 import copy
 import math
 import random
+import types
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,7 +18,6 @@ from typing import Any
 import torch
 import torch.utils._pytree
 
-CALLS = 4  # so many of the case's calls are changed
 FEW, MANY = 12, 60  # calls of which each input is changed in a way of its own
 _LARGE = 100
 
@@ -38,7 +38,7 @@ def _other_values(tensor: Any, draws: Any) -> Any:
 
 def _with_one(value: float) -> _Leaf:
     def changed(tensor: Any, draws: Any) -> Any:
-        made = tensor.clone()
+        made = tensor.clone(memory_format=torch.contiguous_format)
         made.view(-1)[int(torch.randint(0, made.numel(), (), generator=draws))] = value
         return made
 
@@ -65,7 +65,7 @@ _FLAGS: Mapping[str, _Leaf] = {
 }
 _ALL: Mapping[str, _Leaf] = {
     "other values": _other_values,
-    "the reverse order": lambda tensor, _: tensor.flip(-1) if tensor.dim() else tensor,
+    "the reverse order": lambda tensor, _: tensor.flip(-1) if tensor.dim() else None,
 }
 
 
@@ -100,13 +100,13 @@ class Change:
 
     def of(self, call: Any) -> Any:
         """The changed call; None where nothing in it is changed. A call that is a function gets a changed model."""
-        if callable(call):
-            return lambda model: call(_Giving(self, model))
-        return self._of(call)
+        return _Changed(self, call) if callable(call) else self._of(call)
 
     def _of(self, given: Any) -> Any:
         chosen, now = random.Random(self.name), _size(given, self.axis)
         draws = torch.Generator().manual_seed(chosen.getrandbits(31))
+        if self.axis >= 0 and not now:
+            return None
         met = [self.around is not _NOWHERE.around]  # or that something was changed
 
         def change(leaf: Any) -> Any:
@@ -120,8 +120,9 @@ class Change:
             elif ways := _kind(leaf):
                 way = ways[chosen.choice(list(ways))] if self.mixed else ways.get(self.name)
                 way = _LAST.get(self.name, way) if leaf.is_floating_point() else way
-                with contextlib.suppress(RuntimeError, NotImplementedError):
-                    made = leaf if way is None else way(leaf.detach(), draws).to(leaf.device, leaf.dtype)
+                with contextlib.suppress(Exception):  # of numbers at the end of their range, of other kinds of tensors
+                    new = None if way is None else way(leaf.detach(), draws)
+                    made = leaf if new is None else new.to(leaf.device, leaf.dtype)
             if made is leaf:
                 return leaf
             met.append(True)
@@ -136,19 +137,31 @@ def _kind_of(tensor: Any) -> str:
     return "flags" if tensor.dtype == torch.bool else "floating" if tensor.is_floating_point() else "whole"
 
 
-class _Giving:
-    """A model whose arguments are changed."""
+class _Changed:
+    """A call that is a function, with a model whose arguments are changed. ``unchanged``: there were none."""
 
-    def __init__(self, change: Change, model: Any) -> None:
-        self._change, self._model = change, model
+    def __init__(self, change: Change, call: Callable[[Any], Any]) -> None:
+        self.change, self.call, self.unchanged = change, call, True
+
+    def __call__(self, model: Any) -> Any:
+        return self.call(_Giving(self, model))
+
+
+class _Giving:
+    """A model, or a method of one, whose arguments are changed."""
+
+    def __init__(self, changed: _Changed, model: Any) -> None:
+        self._changed, self._model = changed, model
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        made = self._change._of((args, kwargs))
+        made = self._changed.change._of((args, kwargs))
+        self._changed.unchanged &= made is None
         args, kwargs = (args, kwargs) if made is None else made
         return self._model(*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._model, name)
+        found = getattr(self._model, name)
+        return _Giving(self._changed, found) if isinstance(found, types.MethodType) else found
 
 
 _NOWHERE = Change("")
@@ -230,7 +243,10 @@ class Snapshot:
             module.__dict__.update({key: _copied(value) for key, value in attributes.items()})
         with torch.no_grad():
             for tensor, value, gradient in self._tensors:
-                tensor.copy_(value)
+                if tensor.dtype == value.dtype:
+                    tensor.copy_(value)
+                else:
+                    tensor.data = value.clone()
                 tensor.grad = None if gradient is None else gradient.clone()
         for group, held in self._groups:
             group.clear()

@@ -419,16 +419,18 @@ class _Run:
             )
             return told
 
-        results = self._processes([original, patched], max(2, most))
+        results = self._processes([original, patched], most)
         if failed := next((one for one in results if one["status"] != "ok"), None):
             return {key: failed[key] for key in ("status", "message")}
         told = compared(patched, results[0])
         if told.get("failing") or told.get("different"):
             (result,) = self._processes([alone])
             same = compared(alone, results[0]) if result["status"] == "ok" else {}
-            excused = {each.partition(":")[0] for key in ("failing", "different") for each in same.get(key, ())}
-            for key in ("failing", "different"):
-                told[key] = [each for each in told[key] if each.partition(":")[0] not in excused]
+            failing = {each.partition(":")[0] for each in same.get("failing", ())}
+            different = [each for each in told["different"] if each not in same.get("different", ())]
+            told["inputs"] -= len(told["different"]) - len(different)
+            told["failing"] = [each for each in told["failing"] if each.partition(":")[0] not in failing]
+            told["different"] = different
         return told
 
     def _comparing(self, work: Path, number: int, told: Json, folder: str, weights: bool = True) -> _Job:

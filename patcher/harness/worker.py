@@ -67,7 +67,8 @@ MOST_AROUND = 100  # frames
 COUNTED_PASSES, QUICK_PASSES, MOST_PASSES = 3, 2, 6
 USUAL_BACKEND = "inductor"
 THREADS = 4  # on the host, of a process that computes on a GPU beside others
-OBSERVED_SECONDS = 5.0  # at most, for changed inputs
+OBSERVED_SECONDS = 5.0  # for changed inputs, and at most for one of them
+MOST_COMPILED = 10_000  # times that a frame is compiled, for changed inputs
 WARM_SECONDS, QUICK_SECONDS = 4.0, 1.0
 FEWEST_WARM, MOST_WARM = 3, 50
 OUTPUT_ELEMENTS, TRAINED_ELEMENTS, SAMPLE_ELEMENTS = 2**25, 2**20, 2**18  # gradients are as many as the parameters
@@ -1560,6 +1561,14 @@ def one_assembler(mode: object) -> None:
             importlib.import_module("torch._inductor.runtime.compile_tasks")._set_triton_ptxas_path()
 
 
+class _TooLongError(BaseException):
+    """A call with changed inputs does not end."""
+
+
+def _too_long(number: int, frame: Any) -> None:
+    raise _TooLongError
+
+
 class _Run:
     """One model of one variant, and the passes over the case's calls."""
 
@@ -1757,48 +1766,73 @@ class _Run:
 
     def observed(self, observer: Any) -> Json:
         """An eager pass in which expressions are looked at; then, with changed inputs, of truths alone."""
-        state = beside("replaying.py").Snapshot([self.model])
         observer.on = True
         self._all(self.case.calls())
         observer.on, observer.changed = False, True
-        for change, call in self._changed_calls(state, OBSERVED_SECONDS):
-            observer.on = True
-            with contextlib.suppress(Exception, SystemExit), change.around(self.model, self.device.type):
-                _step(self.case, self.model, self.runner, call, self.optimizer)
-            observer.on = False
+        with contextlib.suppress(Exception, SystemExit, _TooLongError):
+            for _, change, call in self._changed_calls(OBSERVED_SECONDS):
+                observer.on = True
+                with contextlib.suppress(Exception, SystemExit), change.around(self.model, self.device.type):
+                    _step(self.case, self.model, self.runner, call, self.optimizer)
+                observer.on = False
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        observer.on = False
         return {"draws_random": False, "observations": observer.observations()}
 
     def replayed(self, seconds: float) -> Json:
         """Calls with changed inputs, each from the state after ``build``; saved is what it gives, or that it raises."""
-        state, names = beside("replaying.py").Snapshot([self.model]), list[Any]()
-        for change, call in self._changed_calls(state, seconds):
-            names.append((change.name, change.elsewhere))
-            before = {name: (id(t), t._version) for name, t in self._watched().items()}
-            try:
-                with change.around(self.model, self.device.type):
-                    self._save(1, len(names), call, _step(self.case, self.model, self.runner, call, self.optimizer))
-                written = {n: t for n, t in self._watched().items() if (id(t), t._version) != before.get(n)}
-                self._keep(f"pass1-state{len(names)}.pt", condensed(on_host(snapshot(written.items())), self.most))
-            except (Exception, SystemExit) as error:
-                self._keep(f"pass1-call{len(names)}.pt", {"leaves": [("raised", type(error).__name__)]})
-                if "CUDA error" in str(error):
+        for limit in ("recompile_limit", "accumulated_recompile_limit"):
+            if hasattr(torch._dynamo.config, limit):
+                setattr(torch._dynamo.config, limit, MOST_COMPILED)  # else the rest would run eagerly on both sides
+        names: list[tuple[int, str, bool]] = []
+        with contextlib.suppress(_TooLongError):
+            for number, change, call in self._changed_calls(seconds):
+                failed = self._changed_call(number, change, call)
+                if not getattr(call, "unchanged", False):
+                    names.append((number, change.name, change.elsewhere))
+                if "CUDA error" in failed:
                     break  # an assertion on the device has failed, and nothing runs there any more
+        signal.setitimer(signal.ITIMER_REAL, 0)
         return {"draws_random": False, "changes": names}
 
-    def _changed_calls(self, state: Any, seconds: float) -> Iterator[tuple[Any, Any]]:
-        """Changes of inputs, and the calls that they give, each from ``state``, until the time is over."""
-        began, number = time.perf_counter(), 0
-        for change in beside("replaying.py").changes():
-            if time.perf_counter() - began > seconds:
+    def _changed_call(self, number: int, change: Any, call: Any) -> str:
+        """Keep what the call gives, or that it raises; the answer is with what, or ""."""
+        try:
+            before = {name: (id(t), t._version) for name, t in self._watched().items()}
+            with change.around(self.model, self.device.type):
+                self._save(1, number, call, _step(self.case, self.model, self.runner, call, self.optimizer))
+            written = {n: t for n, t in self._watched().items() if (id(t), t._version) != before.get(n)}
+            changed = {n: t for n, t in written.items() if digest(t) != self.weights.get(n)}
+            self._keep(f"pass1-state{number}.pt", condensed(on_host(snapshot(changed.items())), self.most))
+        except (Exception, SystemExit) as error:
+            if _status_of(error) != "out-of-memory":
+                self._keep(f"pass1-call{number}.pt", {"leaves": [("raised", type(error).__name__)]})
+            return str(error) or type(error).__name__
+        return ""
+
+    def _changed_calls(self, seconds: float) -> Iterator[tuple[int, Any, Any]]:
+        """Changes of inputs with their numbers, and the calls that they give, each from the state that is there now.
+
+        Until the time is over: a call that goes on is ended with ``_TooLongError``.
+        """
+        replaying, over = beside("replaying.py"), time.perf_counter() + seconds
+        state = replaying.Snapshot([self.model, *filter(None, [self.optimizer])])
+        signal.signal(signal.SIGALRM, _too_long)
+        for number, change in enumerate(replaying.changes(), 1):
+            if time.perf_counter() > over:
                 break
-            state.restore()
-            calls = self.case.calls()
-            call = change.of(calls[number % len(calls)])
+            signal.setitimer(signal.ITIMER_REAL, seconds)
+            try:
+                state.restore()
+                calls = self.case.calls()
+                call = change.of(calls[0 if self.case.train else number % len(calls)])
+            except (RuntimeError, TypeError, ValueError):  # of a tensor that cannot be put back, or be made so
+                call = None
             if call is not None:
-                number += 1
                 self._begin_step()
                 seed()
-                yield change, call
+                yield number, change, call
+        signal.setitimer(signal.ITIMER_REAL, 0)
 
     def _compared_only(self) -> Json:
         for number in range(1, (last := self._counted_passes) + 1):

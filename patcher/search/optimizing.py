@@ -11,7 +11,6 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
 
 from patcher.analysis import Analysis
 from patcher.diagnose.asked_settings import CAPTURING, GOING_ON, RECURRENT, asked_settings
@@ -69,6 +68,7 @@ _UNSETTLED = "still recompiles in the last pass, or fell back to eager"
 _CUDA_GRAPHS = TorchSetting("argument", "mode", "reduce-overhead")
 _KERNELS = TorchSetting("argument", "mode", "max-autotune-no-cudagraphs")
 _NOT_TRIED = Reason("not tried: the budget was used up", "not tried")
+_NOT_COMPARED = Reason("not compared with changed inputs, for want of time", "not tried")
 
 
 @dataclass
@@ -101,6 +101,7 @@ class Optimizer:
     replayed: Replayed | None = None
     seconds_to_first: float | None = None
     began: float = field(default_factory=time.monotonic)
+    _replayed_with: Configuration | None = None
     _counts: dict[Configuration, State] = field(default_factory=dict)
     cold: dict[Configuration, float | None] = field(default_factory=dict)  # of what was compiled for the first time
     _contended: list[tuple[Configuration, Span]] = field(default_factory=list)  # measured concurrently
@@ -146,6 +147,7 @@ class Optimizer:
         self._replay()
         self._confirm()
         self._try_fusions()
+        self._replay()
 
     @property
     def _counts_decide(self) -> bool:
@@ -654,34 +656,55 @@ class Optimizer:
 
     def _replay(self) -> None:
         """Drop fixes and settings with which changed inputs give other results; others that raise are told."""
-        if self.best is None or self._is_over(_RESERVED):
+        if self.best is None or self.best.configuration == self._replayed_with or self._is_over(_RESERVED):
             return
-        whole = self.best.configuration
+        best, whole = self.best, self.best.configuration
         own = tuple(each for each in whole.settings if each.kind in ("config", "member"))
         if not whole.bundles and not own:
             return  # how it is compiled is no matter of inputs
-        self.replayed = self._replayed(whole)
-        if self.replayed is None or not self.replayed.different:
+        told = self._replayed(whole)
+        resting = [bundle for bundle in whole.bundles if bundle.compared] if told is None else []
+        if not resting and (told is None or not told.different):
+            self.replayed, self._replayed_with = told, whole
             return
-        plain = replace(whole, bundles=(), files=(), strategies=())
-        alone = None if not own or self._is_over(_RESERVED) else self._replayed(plain)
-        if own and (alone is None or alone.different):
-            for setting in own:
-                self._note(setting.told, Reason((alone or self.replayed).different[0], "different"))
+        self.best = None  # it is wrong for some inputs
+        why = Reason(told.different[0], "different") if told is not None else _NOT_COMPARED
+        right = [bundle for bundle in whole.bundles if bundle not in resting]
+        for bundle in resting:
+            self._drop_for(bundle, _NOT_COMPARED)
+        if told is not None:
+            own = self._wrong_settings(whole, own, why)
             whole = replace(whole, settings=tuple(each for each in whole.settings if each not in own))
-        right = list[Bundle]()
-        for bundle in whole.bundles:
-            told = None if self._is_over(_RESERVED) else self._replayed(self._of([bundle], whole))
-            if told is None or told.different:
-                self._drop_for(bundle, Reason((told or self.replayed).different[0], "different"))
-            else:
-                right.append(bundle)
-        one, self.best, self.replayed = self._of(right, whole), None, None
-        if not one.changed and not one.settings:
-            return
-        state = self._time(one)
-        if is_verified(state) and self._consider(one, state):
-            self.replayed = self._replayed(one)
+            right = [bundle for bundle in whole.bundles if self._is_right(bundle, whole)]
+        one = self._of(right, whole)
+        if one == whole and told is None:
+            self.best = best
+        elif one.changed or one.settings:
+            state = self._time(one)
+            if is_verified(state) and self._consider(one, state):
+                self.replayed, self._replayed_with = self._replayed(one), one
+        if self.replayed is not None and self.replayed.different:
+            self._drop_fixes(one, Reason(self.replayed.different[0], "different"))
+            self.best = self.replayed = None
+
+    def _wrong_settings(
+        self, whole: Configuration, own: tuple[TorchSetting, ...], why: Reason
+    ) -> tuple[TorchSetting, ...]:
+        """Those of the whole process, where changed inputs give other results with them alone."""
+        plain = replace(whole, bundles=(), files=(), strategies=())
+        told = None if not own or self._is_over(_RESERVED) else self._replayed(plain)
+        if not own or (told is not None and not told.different):
+            return ()
+        for setting in own:
+            self._note(setting.told, why if told is None else Reason(told.different[0], "different"))
+        return own
+
+    def _is_right(self, bundle: Bundle, whole: Configuration) -> bool:
+        """Whether changed inputs give the same with this fix alone; one that is not is dropped."""
+        told = None if self._is_over(_RESERVED) else self._replayed(self._of([bundle], whole))
+        if told is None or told.different:
+            self._drop_for(bundle, _NOT_COMPARED if told is None else Reason(told.different[0], "different"))
+        return told is not None and not told.different
 
     def _replayed(self, one: Configuration) -> Replayed | None:
         """What changed inputs give, over all cases; None where that could not be had."""
@@ -692,11 +715,14 @@ class Optimizer:
         options = replace(options, seconds=min(options.seconds, limit))
         state = self.bench.measure(one.changed, options, settings=one.settings)
         found = [case.replayed for case in state.results.cases]
-        known = [each for each in found if each is not None]
+        known = [each for each in found if each is not None and not each.message]
         if not known or len(known) < len(found):
             return None
-        parts = zip(*((each.raising, each.failing, each.different) for each in known), strict=True)
-        return Replayed(sum(each.inputs for each in known), *(tuple(chain(*part)) for part in parts))
+        raising, failing, different = (
+            tuple(name for each in known for name in getattr(each, part))
+            for part in ("raising", "failing", "different")
+        )
+        return Replayed(sum(each.inputs for each in known), raising, failing, different)
 
     def _confirm(self) -> None:
         """The best once more, with the original beside it: a machine is not as fast at one time as at another."""
@@ -785,6 +811,8 @@ class Optimizer:
 
     def _keep(self, one: Configuration, state: State, now: Span) -> None:
         self.best = Best(one, state, now)
+        if one != self._replayed_with:
+            self.replayed = None  # it is of other code
         if self.seconds_to_first is None:
             self.seconds_to_first = round(time.monotonic() - self.began, 1)
         self.keep(self.best)

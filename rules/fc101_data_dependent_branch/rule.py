@@ -11,6 +11,7 @@ from patcher.facts.checks.describing import Describing
 from patcher.facts.effects.conditions import Condition, Conditions, Negation
 from patcher.facts.syntax.written import short
 from patcher.rule import (
+    BOTH_SEEN,
     Applicability,
     Code,
     Cost,
@@ -142,7 +143,7 @@ def _captured_with(node: ast.If, facts: Facts) -> ast.If | None:
 
 
 _ONE_FORM = (
-    "taken for granted: both arms give tensors of one form and change nothing else (a run has seen both); no "
+    f"taken for granted: both arms give tensors of one form and change nothing else ({BOTH_SEEN}); no "
     "gradient is asked of what an arm draws, or of two results that meet"
 )
 #: Why an ``elif`` that is not merged with the ``if`` above it stays.
@@ -185,7 +186,7 @@ def _shortcut(node: ast.If | ast.IfExp, message: str, facts: Facts) -> Finding |
     compiling = facts.writing.spelling("torch.compiler.is_compiling", found.test)
     code = Code(f"{compiling}() or {{0}}" if found.turned else f"not {compiling}() and {{0}}", (found.test,))
     where = f"`{short(found.test)}` is {not found.turned}"
-    granted = f"taken for granted: where {where}, the other way gives the same (a run has seen both)"
+    granted = f"taken for granted: where {where}, the other way gives the same ({BOTH_SEEN})"
     return Finding(node, message, Fix((Replace(found.test, code),), Applicability.UNSAFE), granted)
 
 

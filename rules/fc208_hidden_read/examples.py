@@ -389,6 +389,16 @@ calls = [(torch.linspace(-1, 2, 8).view(2, 4), 1), (torch.linspace(-2, 1, 12).vi
 
 VALID: tuple[NearMiss, ...] = (
     NearMiss(
+        title="sums of weights, and as many counts as the largest number",
+        source="""\
+class Net(nn.Module):
+    def forward(self, ids: torch.Tensor, weights: torch.Tensor):
+        sums = ids.bincount(weights=weights)
+        return sums.sum() + torch.bincount(ids, minlength=int(ids.max()) + 1).sum()
+""",
+        reported=True,
+    ),
+    NearMiss(
         title="a comprehension that keeps what is there, or by its size",
         source="""\
 class Net(nn.Module):

@@ -41,10 +41,10 @@ class HiddenRead(Rule):
 
     Fix safety:
         There is one fix: ``torch.bincount(x, minlength=n)`` becomes ``one_hot(x, n).sum(0)``, which has as many entries
-        whatever ``x`` holds; that it holds nothing of ``n`` or more is taken for granted. For all else there is none:
-        what would do instead depends on what the number is for. Often a Python integer can be kept
-        beside the tensor, and ``torch.where`` or a mask over a whole buffer reads what the slice read. Slices that are
-        written from a tensor on are FC306's.
+        whatever ``x`` holds (inductor never makes the rows); that it holds nothing of ``n`` or more is taken for
+        granted. For all else there is none: what would do instead depends on what the number is for. Often a Python
+        integer can be kept beside the tensor, and ``torch.where`` or a mask over a whole buffer reads what the slice
+        read. Slices that are written from a tensor on are FC306's.
 
     References:
         PyTorch, graph break GB0124 (``Tensor.item()``); docs/captured.md has a row for each way.
@@ -95,17 +95,23 @@ def _counted(call: ast.AST, facts: Facts) -> tuple[Fix, str] | None:
             facts.syntax.qualified(func) == "torch.bincount"
         ):
             pass
-        case ast.Call(func=ast.Attribute(value=numbers, attr="bincount"), args=[], keywords=[ast.keyword(value=limit)]):
+        case ast.Call(
+            func=ast.Attribute(value=numbers, attr="bincount"),
+            args=[],
+            keywords=[ast.keyword(arg="minlength", value=limit)],
+        ):
             pass
         case _:
             return None
-    if facts.inference.of(limit).is_tensor:
+    held = facts.inference.of(limit)
+    if held.is_tensor or held.data:
         return None
     dtype = facts.inference.of(numbers).dtype
     wide = "{0}" if dtype is not None and dtype.which == "torch.int64" else "{0}.long()"
     one_hot = facts.writing.spelling("torch.nn.functional.one_hot", call)
     code = Code(f"{one_hot}({wide}, {{1}}).sum(0)", (numbers, limit))
-    granted = f"taken for granted: `{short(numbers)}` holds no number that is `{short(limit)}` or more"
+    granted = f"taken for granted: `{short(numbers)}` holds no number that is `{short(limit)}` or more, and eager code "
+    granted += "has memory for so many numbers for each of its elements"
     return Fix((Replace(call, code),), Applicability.UNSAFE), granted
 
 
