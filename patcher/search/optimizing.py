@@ -658,7 +658,7 @@ class Optimizer:
         """Drop fixes and settings with which changed inputs give other results; others that raise are told."""
         if self.best is None or self.best.configuration == self._replayed_with or self._is_over(_RESERVED):
             return
-        best, whole = self.best, self.best.configuration
+        whole = self.best.configuration
         own = tuple(each for each in whole.settings if each.kind in ("config", "member"))
         if not whole.bundles and not own:
             return  # how it is compiled is no matter of inputs
@@ -677,9 +677,7 @@ class Optimizer:
             whole = replace(whole, settings=tuple(each for each in whole.settings if each not in own))
             right = [bundle for bundle in whole.bundles if self._is_right(bundle, whole)]
         one = self._of(right, whole)
-        if one == whole and told is None:
-            self.best = best
-        elif one.changed or one.settings:
+        if one.changed or one.settings:
             state = self._time(one)
             if is_verified(state) and self._consider(one, state):
                 self.replayed, self._replayed_with = self._replayed(one), one
