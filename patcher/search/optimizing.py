@@ -656,18 +656,18 @@ class Optimizer:
 
     def _replay(self) -> None:
         """Drop fixes and settings with which changed inputs give other results; others that raise are told."""
-        if self.best is None or self.best.configuration == self._replayed_with or self._is_over(_RESERVED):
+        if self.best is None or self.best.configuration == self._replayed_with:
             return
         whole = self.best.configuration
         own = tuple(each for each in whole.settings if each.kind in ("config", "member"))
         if not whole.bundles and not own:
             return  # how it is compiled is no matter of inputs
-        told = self._replayed(whole)
+        told = None if (over := self._is_over(_RESERVED)) else self._replayed(whole)
         resting = [bundle for bundle in whole.bundles if bundle.compared] if told is None else []
         if not resting and (told is None or not told.different):
             self.replayed, self._replayed_with = told, whole
             return
-        self.best = None  # it is wrong for some inputs
+        self.best = None  # it is wrong for some inputs, or nothing says that it is right
         why = Reason(told.different[0], "different") if told is not None else _NOT_COMPARED
         right = [bundle for bundle in whole.bundles if bundle not in resting]
         for bundle in resting:
@@ -677,7 +677,7 @@ class Optimizer:
             whole = replace(whole, settings=tuple(each for each in whole.settings if each not in own))
             right = [bundle for bundle in whole.bundles if self._is_right(bundle, whole)]
         one = self._of(right, whole)
-        if one.changed or one.settings:
+        if (one.changed or one.settings) and not over:
             state = self._time(one)
             if is_verified(state) and self._consider(one, state):
                 self.replayed, self._replayed_with = self._replayed(one), one
@@ -720,7 +720,8 @@ class Optimizer:
             tuple(name for each in known for name in getattr(each, part))
             for part in ("raising", "failing", "different")
         )
-        return Replayed(sum(each.inputs for each in known), raising, failing, different)
+        inputs = sum(each.inputs for each in known)
+        return Replayed(inputs, raising, failing, different) if inputs or different else None
 
     def _confirm(self) -> None:
         """The best once more, with the original beside it: a machine is not as fast at one time as at another."""
