@@ -555,15 +555,12 @@ def _with_changed_inputs(**told: Any) -> Verdict:
 
 def test_changed_inputs_decide_too() -> None:
     found = _with_changed_inputs()
-    assert (found.status, found.notes) == ("equivalent", ("with 70 changed inputs: equal",))
+    assert (found.status, found.notes) == ("equivalent", ("results equal with 70 changed inputs",))
     found = _with_changed_inputs(different=["zeros: output: other values"])
-    assert (found.status, found.reasons) == (
-        "different", ("with 70 changed inputs: zeros: output: other values",),
-    )  # fmt: skip
+    assert (found.status, found.reasons) == ("different", ("with changed inputs: zeros: output: other values",))
     found = _with_changed_inputs(failing=["autocast: raises TypeError"], raising=["a NaN"])
     assert found.status == "equivalent"
-    assert "what is patched does not run with autocast: raises TypeError" in found.notes
-    assert "the original alone raises with a NaN" in found.notes
-    told = "not compared with changed inputs: timeout"
-    assert _with_changed_inputs(status="timeout").notes == (*judged().notes, told)
-    assert "none of them ran in both" in _with_changed_inputs(inputs=0).notes[-1]
+    told = "only the patched code fails with autocast: raises TypeError; only the original raises with a NaN"
+    assert found.notes == (f"results equal with 70 changed inputs; {told}",)
+    assert _with_changed_inputs(status="timeout").notes[-1] == "not compared with changed inputs: timeout"
+    assert _with_changed_inputs(inputs=0).notes[-1] == "not compared with changed inputs"

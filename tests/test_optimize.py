@@ -492,8 +492,8 @@ def test_the_last_lines_say_all_that_is_needed() -> None:
         'compile with: torch.compile(Net, mode="reduce-overhead")          first pass 41 s, before 60 s',
     ]
     given = replace(found, replayed=Replayed(72, ("a NaN",), ("autocast: raises TypeError",)))
-    told = "with 72 changed inputs: equal; not with autocast: raises TypeError; the original alone raises with a NaN"
-    assert given.lines[2] == told
+    told = "only the patched code fails with autocast: raises TypeError; only the original raises with a NaN"
+    assert given.lines[2] == f"results equal with 72 changed inputs; {told}"
     assert replace(found, fixes=()).lines[2].startswith("compile with")
     assert replace(found, call="").lines[-1] == "first pass 41 s, before 60 s"
     assert found.json()["written"] is False

@@ -294,16 +294,8 @@ def _replayed(trial: _Trial) -> Iterator[_Said]:
     """Patched compiled against original eager, on changed inputs."""
     if (found := trial.case.replayed) is None:
         return
-    if found.message or not found.inputs:
-        yield _Said("note", f"not compared with changed inputs: {found.message or 'none of them ran in both'}")
-        return
-    yield from _differences(f"with {found.inputs} changed inputs", found.different)
-    if not found.different:
-        yield _Said("note", f"with {found.inputs} changed inputs: equal")
-    if found.failing:
-        yield _Said("note", f"what is patched does not run with {_listed(found.failing)}")
-    if found.raising:
-        yield _Said("note", f"the original alone raises with {_listed(found.raising)}")
+    yield from _differences("with changed inputs", found.different)
+    yield _Said("note", found.told)
 
 
 def chosen(comparison: Comparison) -> str:

@@ -269,6 +269,16 @@ class Replayed:
     different: tuple[str, ...] = ()
     message: str = ""
 
+    @property
+    def told(self) -> str:
+        """In one line."""
+        if not self.inputs:
+            return "not compared with changed inputs" + (f": {self.message}" if self.message else "")
+        parts = [f"results {'differ' if self.different else 'equal'} with {self.inputs} changed inputs"]
+        parts += [f"only the patched code fails with {', '.join(self.failing)}"] if self.failing else []
+        parts += [f"only the original raises with {', '.join(self.raising)}"] if self.raising else []
+        return "; ".join(parts)
+
 
 @dataclass(frozen=True)
 class CaseResult:

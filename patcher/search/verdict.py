@@ -167,12 +167,7 @@ class Verdict:
     @property
     def _replayed(self) -> str:
         """What the kept fixes do to other inputs than the recorded ones."""
-        if self.replayed is None or not self.replayed.inputs:
-            return "not compared with changed inputs" if self.fixes else ""
-        told = [f"with {self.replayed.inputs} changed inputs: equal"]
-        told += [f"not with {', '.join(self.replayed.failing)}"] if self.replayed.failing else []
-        told += [f"the original alone raises with {', '.join(self.replayed.raising)}"] if self.replayed.raising else []
-        return "; ".join(told)
+        return (self.replayed or Replayed(0)).told if self.fixes or self.replayed else ""
 
     @property
     def _not_tried(self) -> list[str]:
