@@ -76,6 +76,19 @@ def test_what_is_no_shortcut_stays(test: str, tmp_path: Path) -> None:
     assert kept == [] or (test.startswith("SEEN") and "SEEN.append(0) or" in kept[0])
 
 
+def test_what_may_end_a_loop_stays(tmp_path: Path) -> None:
+    text = """
+class Net(nn.Module):
+    def forward(self, x):
+        while True:
+            x = x - 1
+            if (x < 0).all():
+                return x
+"""
+    result = found_in(text, "FC101", tmp_path, "Net()(torch.tensor([3.0, 1.0]))", unsafe=True)
+    assert "is_compiling" not in result.text
+
+
 MODEL = """\
 import torch
 from torch import nn

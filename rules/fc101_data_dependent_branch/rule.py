@@ -69,9 +69,10 @@ class DataDependentBranch(Rule):
         old one, which raises then. ``torch.cond`` is never safe: that both arms give tensors of one form and change
         nothing else is taken for granted; compiling raises where it is not so, and ``optimize`` compares the results.
         What an arm may hand on as it was is copied. What only the other arm reads gets a gradient of zeros rather than
-        none; the backward pass draws other random numbers. A GPU still waits for the test, and with ``mode="reduce-
-        overhead"`` the graph is cut there; what is gained is that one graph holds all, also with ``fullgraph=True`` and
-        ``torch.export`` (docs/results/branches.md says what that is worth). Anything else is reported and left alone.
+        none; the backward pass draws other random numbers. A GPU still waits for the test, and with
+        ``mode="reduce-overhead"`` the graph is cut there; what is gained is that one graph holds all, also with
+        ``fullgraph=True`` and ``torch.export`` (docs/results/branches.md says what that is worth). Anything else is
+        reported and left alone.
 
     References:
         The rotary-embedding fix of the nanoVLM report; PyTorch, "Data-dependent control flow" (graph break GB0170),

@@ -35,6 +35,8 @@ class Shortcuts(Analysis):
 
     def of(self, node: ast.If | ast.IfExp) -> Shortcut | None:
         """The part of the test of ``node`` that asks; None where it asks for something else, or had one answer."""
+        if any(isinstance(p, ast.While) for p in self.syntax.ancestors(node)):
+            return None  # it may be what ends the loop
         asking = [e for e in operands(node.test) if self.conditions.reads_data(e)]
         if len(asking) != 1 or self.facts.ask(Unchanged).why_impure(asking[0]):
             return None  # compiled code leaves it out
