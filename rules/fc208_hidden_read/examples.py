@@ -132,7 +132,8 @@ class Net(nn.Module):
 
     def forward(self, x):
         chosen = self.gate(x).topk(2, -1).indices
-        load = torch.nn.functional.one_hot(chosen.flatten().long(), self.count).sum(0)
+        _counted = chosen.flatten().long()
+        load = _counted.new_zeros(self.count).scatter_add(0, _counted, torch.ones_like(_counted))
         return x * load.max()
 """,
         run="""\
@@ -146,12 +147,16 @@ calls = [(torch.randn(5, 3),), (torch.randn(2, 3),)]
         before="""\
 class Net(nn.Module):
     def forward(self, x, ids: torch.Tensor):
-        return x + ids.bincount(minlength=6)
+        ids = ids.to(torch.int64)
+        counts = ids.bincount(minlength=6)
+        return x + counts
 """,
         after="""\
 class Net(nn.Module):
     def forward(self, x, ids: torch.Tensor):
-        return x + torch.nn.functional.one_hot(ids.long(), 6).sum(0)
+        ids = ids.to(torch.int64)
+        counts = ids.new_zeros(6).scatter_add(0, ids, torch.ones_like(ids))
+        return x + counts
 """,
         run="""\
 def make(): return Net()

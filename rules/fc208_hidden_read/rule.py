@@ -11,7 +11,7 @@ from patcher.facts.compiling.in_force import InForce
 from patcher.facts.numbers.asked_numbers import ASKING, Asked, AskedNumbers
 from patcher.facts.syntax.written import short
 from patcher.facts.tables.captured import taken_in_by
-from patcher.rule import Applicability, Code, Cost, Example, Finding, Fix, NearMiss, Replace, Rule
+from patcher.rule import Applicability, Code, Cost, Edit, Example, Finding, Fix, Insert, NearMiss, Replace, Rule
 from rules.fc208_hidden_read.examples import INVALID, VALID
 
 _DATA = "what it holds is known only when the code runs"
@@ -40,11 +40,11 @@ class HiddenRead(Rule):
         layer; 22 graphs become one without them.
 
     Fix safety:
-        There is one fix: ``torch.bincount(x, minlength=n)`` becomes ``one_hot(x, n).sum(0)``, which has as many entries
-        whatever ``x`` holds (inductor never makes the rows); that it holds nothing of ``n`` or more is taken for
-        granted. For all else there is none: what would do instead depends on what the number is for. Often a Python
-        integer can be kept beside the tensor, and ``torch.where`` or a mask over a whole buffer reads what the slice
-        read. Slices that are written from a tensor on are FC306's.
+        There is one fix: ``torch.bincount(x, minlength=n)`` becomes ``x.new_zeros(n).scatter_add(0, x,
+        torch.ones_like(x))``, which has as many entries whatever ``x`` holds; that it holds nothing of ``n`` or more,
+        which raises, is taken for granted. For all else there is none: what would do instead depends on what the number
+        is for. Often a Python integer can be kept beside the tensor, and ``torch.where`` or a mask over a whole buffer
+        reads what the slice read. Slices that are written from a tensor on are FC306's.
 
     References:
         PyTorch, graph break GB0124 (``Tensor.item()``); docs/captured.md has a row for each way.
@@ -89,7 +89,7 @@ class HiddenRead(Rule):
 
 
 def _counted(call: ast.AST, facts: Facts) -> tuple[Fix, str] | None:
-    """Counts of numbers of which there are ``minlength``, with a comparison; and what is taken for granted."""
+    """Counts of numbers of which there are ``minlength``, added up by place; and what is taken for granted."""
     match call:
         case ast.Call(func=func, args=[numbers], keywords=[ast.keyword(arg="minlength", value=limit)]) if (
             facts.syntax.qualified(func) == "torch.bincount"
@@ -106,13 +106,19 @@ def _counted(call: ast.AST, facts: Facts) -> tuple[Fix, str] | None:
     held = facts.inference.of(limit)
     if held.is_tensor or held.data:
         return None
+    if facts.writing.why_not_first(call):
+        return None
     dtype = facts.inference.of(numbers).dtype
-    wide = "{0}" if dtype is not None and dtype.which == "torch.int64" else "{0}.long()"
-    one_hot = facts.writing.spelling("torch.nn.functional.one_hot", call)
-    code = Code(f"{one_hot}({wide}, {{1}}).sum(0)", (numbers, limit))
-    granted = f"taken for granted: `{short(numbers)}` holds no number that is `{short(limit)}` or more, and eager code "
-    granted += "has memory for so many numbers for each of its elements"
-    return Fix((Replace(call, code),), Applicability.UNSAFE), granted
+    wide = dtype is not None and dtype.which == "torch.int64"
+    edits, name = list[Edit](), numbers.id if isinstance(numbers, ast.Name) and wide else ""
+    if not name:
+        name = facts.writing.fresh_local("_counted", call)
+        kept = Code(f"{name} = {{0}}{'' if wide else '.long()'}", (numbers,))
+        edits.append(Insert(facts.syntax.statement_of(call), (kept,)))
+    ones = facts.writing.spelling("torch.ones_like", call)
+    code = Code(f"{name}.new_zeros({{0}}).scatter_add(0, {name}, {ones}({name}))", (limit,))
+    granted = f"taken for granted: `{short(numbers)}` holds no number that is `{short(limit)}` or more, which raises"
+    return Fix((*edits, Replace(call, code)), Applicability.UNSAFE), granted
 
 
 def _message(found: Asked) -> str:
