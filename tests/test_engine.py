@@ -299,3 +299,31 @@ class Net(nn.Module):
         return x * sum(masks)
 """
     assert "FC201" in {f.code for f in patch(text, "net.py", load_rules(), Settings()).found}
+
+
+@pytest.mark.parametrize("again", ["[part.crop() for part in self.parts]", "[self.parts[0] for _ in range(2)]"])
+def test_a_list_that_is_made_again_from_itself(again: str) -> None:
+    text = f"""\
+import torch
+from torch import nn
+
+class Part(nn.Module):
+    def crop(self):
+        return self
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.parts = [Part()]
+
+    def crop(self):
+        self.parts = {again}
+
+    def forward(self, x):
+        for part in self.parts:
+            x = part(x)
+        return x * 2 if x.sum() > 0 else x
+"""
+    result = patch(text, "net.py", load_rules(), Settings())
+    assert result.bugs == ()
+    assert "FC101" in {f.code for f in result.found}

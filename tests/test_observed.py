@@ -9,12 +9,16 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
+from patcher.diagnose.bench import Bench
+from patcher.diagnose.counted import counting
+from patcher.diagnose.places import Places
 from patcher.engine import patch
 from patcher.harness import run as running
 from patcher.harness.cases import Case
@@ -324,13 +328,24 @@ class Net(nn.Module):
     assert not any(f.measured for f in seen.found if f.applicability == "safe")
 
 
+CASE = """\
+import torch
+from net import Net
+
+
+def build():
+    return Net()
+
+
+def calls():
+    return [({"h": torch.ones(2, 3, 4), "keep": torch.ones(2, 3) > 0, "scale": torch.tensor(1.0)},)]
+"""
+
+
 def test_the_harness_looks_while_it_counts(one_parent: None, tmp_path: Path) -> None:
     net = tmp_path / "net.py"
     net.write_text(PREAMBLE + NET)
-    (tmp_path / "case.py").write_text(
-        "import torch\nfrom net import Net\n\n\ndef build():\n    return Net()\n\n\ndef calls():\n"
-        "    return [({'h': torch.ones(2, 3, 4), 'keep': torch.ones(2, 3) > 0, 'scale': torch.tensor(1.0)},)]\n"
-    )
+    (tmp_path / "case.py").write_text(CASE)
     options = Options(
         base=str(tmp_path),
         paths=(str(tmp_path),),
@@ -343,6 +358,24 @@ def test_the_harness_looks_while_it_counts(one_parent: None, tmp_path: Path) -> 
     [case] = running.run(write(tmp_path / "work", (), [Case("net", str(tmp_path / "case.py"))], options))["cases"]
     seen = observations(case["observations"]).of(PREAMBLE + NET)
     assert any(one.dtypes == {"torch.bool"} for one in seen.values())
+
+
+def test_a_look_beside_another_run_waits_for_nothing_that_run_does_not_make(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    net, asked_for = tmp_path / "net.py", list[Path]()
+    net.write_text(PREAMBLE + NET)
+    (tmp_path / "case.py").write_text(CASE)
+    monkeypatch.setattr(running._Run, "_await", lambda run, path, seconds: asked_for.append(path))
+    options = Options(base=str(tmp_path), paths=(str(tmp_path),), quick=True, backend="eager", seconds=100)
+    look = replace(counting(options), repeat=False, observed=(str(net),))
+    cases = (Case("net", str(tmp_path / "case.py")),)
+    with Bench(cases, options, sys.executable, Places((str(net),), str(tmp_path), (str(tmp_path),))) as bench:
+        first, second = bench.begin((), options), bench.begin((), look)
+        bench.finish(first)
+        assert bench.finish(second).results.cases[0].observations
+        assert asked_for, "its eager variant is that of the other run"
+        assert [path for path in asked_for if not path.exists()] == []
 
 
 def test_evidence_of_a_run_is_used_without_one(tmp_path: Path) -> None:

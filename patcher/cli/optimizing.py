@@ -135,9 +135,9 @@ def optimizing(rules: Sequence[Rule], word: str, command: Sequence[str]) -> clic
         if len(set(how["mode"])) > 1:
             raise click.UsageError(f"{word} measures in one --mode")
         case, python, budget = how["case"], how["python"], limit or budget
-        say = _saying(quiet)
-        told = Path(json_) if json_ else None
         began = time.monotonic()
+        say = _saying(quiet, began + budget)
+        told = Path(json_) if json_ else None
         folder = Path(tempfile.mkdtemp(prefix="fix-compile-"))
         forks: Forks | None = None
         try:
@@ -250,12 +250,13 @@ def _with_written(
     return tuple(files), tuple(cases)
 
 
-def _saying(quiet: bool) -> Callable[[str], None]:
-    """What prints a line of progress."""
+def _saying(quiet: bool, ends: float) -> Callable[[str], None]:
+    """What prints a line of progress with the seconds left. ``ends``: a time of ``time.monotonic``."""
 
     def say(line: str) -> None:
         if not quiet:
-            click.echo(f"{chr(13)}{chr(27)}[K{line}" if sys.stderr.isatty() else line, err=True)
+            timed = f"{line} ({max(0.0, ends - time.monotonic()):.0f} s left)"
+            click.echo(f"{chr(13)}{chr(27)}[K{timed}" if sys.stderr.isatty() else timed, err=True)
 
     return say
 

@@ -480,8 +480,8 @@ class _Run:
         if job.asked["tree"] != "original" or self._earlier is None or job.asked["kind"] not in self._earlier.kinds:
             return None
         source = (self._earlier.work / job.folder.relative_to(self._work)).resolve()
-        needed = job.asked["kind"] != "float64" and not (job.asked.get("nudged") or job.asked.get("paired"))
-        if self._plan.get("beside") and needed:
+        own = any(job.asked.get(key) for key in ("nudged", "paired", "observed"))  # no other run makes these
+        if self._plan.get("beside") and job.asked["kind"] != "float64" and not own:
             self._await(source / TOLD, self._plan["seconds"])
         try:
             result: Json = json.loads((source / TOLD).read_text(encoding="utf-8"))

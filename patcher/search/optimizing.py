@@ -265,7 +265,8 @@ class Optimizer:
     def _everything(self, forms: list[Configuration]) -> Iterator[tuple[Configuration, State | None]]:
         """Measure concurrently, and count at the same time; yield what was measured as it ends.
 
-        The original and all fixes with CUDA graphs begin at once, and what counting asks for when it was counted.
+        The original, also with CUDA graphs, and all fixes with them begin at once, before the rules have read the
+        project; what counting asks for begins when the original was counted.
         ``forms`` is filled with the sets of fixes, the best first.
         """
         original, begun, uncounted = Configuration(), dict[object, Configuration](), set[Configuration]()
@@ -288,6 +289,8 @@ class Optimizer:
             count_forms()
         else:
             self._add(original, self._looking(counting(self.options)), counts=True, reserved=_RESERVED)
+            begin(self._graphed([original]))
+            self._pool.start(self._told_of)
             guessed = self._fixes(self.settings.unsafe, self._first_strategies)
             begin(self._graphed([guessed]) if guessed.changed and "fixes" in self.parts else [])
         for (one, counted), state in self._pool.results(

@@ -80,13 +80,18 @@ class Pool(Generic[_T]):
                 say(trial.what)
                 yield trial.what, self.bench.measure(trial.files, trial.options, settings=trial.settings)
             elif self._waiting and len(self._running) < self.at_once:
-                trial = self._waiting.popleft()
-                say(trial.what)
-                options = replace(trial.options, workers=max(1, _cores() // _CORES))
-                self._running.append(_Running(trial, self.bench.begin(trial.files, options, trial.settings)))
+                self.start(say)
             else:
                 yield from self._ended(too_slow)
                 time.sleep(_POLL_SECONDS)
+
+    def start(self, say: Callable[[_T], None]) -> None:
+        """Begin what is queued while there is room, so that it runs before ``results`` is read."""
+        while self._waiting and 1 < self.at_once > len(self._running):
+            trial = self._waiting.popleft()
+            say(trial.what)
+            options = replace(trial.options, workers=max(1, _cores() // _CORES))
+            self._running.append(_Running(trial, self.bench.begin(trial.files, options, trial.settings)))
 
     def _ended(self, too_slow: Callable[[_T, float], bool]) -> Iterator[tuple[_T, State | None]]:
         for one in list(self._running):

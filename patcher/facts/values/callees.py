@@ -107,8 +107,11 @@ class Callees(Analysis):
             found[last_name(call.func)].append(call)
         return found
 
-    def class_of(self, e: ast.expr, seen: frozenset[Definition] = frozenset()) -> str | None:
-        """The dotted class of the project that ``e`` is an instance of, as far as can be seen."""
+    def class_of(self, e: ast.expr, seen: frozenset[object] = frozenset()) -> str | None:
+        """The dotted class of the project that ``e`` is an instance of, as far as can be seen.
+
+        ``seen``: definitions and attributes that are being asked about already.
+        """
         value = self.inference.of(e)
         if value.kind is Kind.MODULE and self.project.known_class(value.module) is not None:
             return value.module
@@ -118,7 +121,7 @@ class Callees(Analysis):
                 summary = self.project.known_class(found) if found is not None else None
                 return self._known(dict(summary.built).get(attr)) if summary is not None else None
             case ast.Subscript(value=holder):
-                return self._element(holder)
+                return self._element(holder, seen)
             case ast.Call(func=ast.Attribute(value=module)) if self.is_same(e):
                 return self.class_of(module, seen)
             case ast.Call():
@@ -133,12 +136,12 @@ class Callees(Analysis):
         """Whether ``call`` is of a method that gives back the module that it is called on."""
         return isinstance(call.func, ast.Attribute) and call.func.attr in _SAME
 
-    def _defined(self, d: Definition, seen: frozenset[Definition]) -> str | None:
+    def _defined(self, d: Definition, seen: frozenset[object]) -> str | None:
         if d.how == "parameter" and isinstance(d.node, ast.arg):
             return self._parameter(d.node)
         if d.how == "iteration" and d.value is not None:
             items, path = self._source(d.value, d.path)
-            return self._element(items) if items is not None and not path else None
+            return self._element(items, seen) if items is not None and not path else None
         value, path = d.part
         if d.how != "assign" or value is None or path:
             return None
@@ -157,18 +160,20 @@ class Callees(Analysis):
                 return found
         return None
 
-    def _element(self, e: ast.expr, later: bool = True) -> str | None:
+    def _element(self, e: ast.expr, seen: frozenset[object] = frozenset(), later: bool = True) -> str | None:
         """The class of what the list ``e`` holds, when it is an attribute that is filled with instances of one.
 
         ``later``: or one that its class only sets to None, for another class of this file to set.
         """
         own = self.inference.instance_attribute(e)
-        stores = self.inference.class_facts(own[0]).stores.get(own[1], []) if own is not None else []
-        found = {self._held(s.value) for s in stores if s.value is not None}
-        if own is not None and found == {None}:
+        if own is None or own in seen:
+            return None
+        stores, seen = self.inference.class_facts(own[0]).stores.get(own[1], []), seen | {own}
+        found = {self._held(s.value, seen) for s in stores if s.value is not None}
+        if found == {None}:
             found = {self._built(item) for _, item in self.inference.class_facts(own[0]).appended.get(own[1], ())}
-        if own is not None and later and not found and all(isinstance(s.value, ast.Constant) for s in stores):
-            found = {self._element(value, later=False) for value in self._set_later(own[1])}
+        if later and not found and all(isinstance(s.value, ast.Constant) for s in stores):
+            found = {self._element(value, seen, later=False) for value in self._set_later(own[1])}
         return found.pop() if len(found) == 1 else None
 
     def _set_later(self, name: str) -> Iterator[ast.expr]:
@@ -178,16 +183,16 @@ class Callees(Analysis):
                 set_by = self.syntax.parents[n]
                 yield set_by.value if isinstance(set_by, ast.Assign) else n
 
-    def _held(self, e: ast.expr) -> str | None:
+    def _held(self, e: ast.expr, seen: frozenset[object]) -> str | None:
         match e:
             case ast.Starred(value=inner):
-                return self._held(inner)
+                return self._held(inner, seen)
             case ast.Call(args=[ast.expr() as inner]) if self._built(e) is None:
-                return self._held(inner)
+                return self._held(inner, seen)
             case ast.List(elts=[first, *_]):
                 return self._built(first)
             case ast.ListComp(elt=element) | ast.GeneratorExp(elt=element):
-                return self._built(element) or self.class_of(element)
+                return self._built(element) or self.class_of(element, seen)
         return None
 
     def _built(self, e: ast.expr) -> str | None:
