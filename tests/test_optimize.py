@@ -283,6 +283,19 @@ def test_what_could_not_be_compared_is_not_called_different(search: Callable[...
     assert (found.word, found.said) == ("failed", "did not end within 1 seconds")
 
 
+@pytest.mark.parametrize("cut", [False, True])
+def test_where_there_was_no_time_to_rule_rounding_out_nothing_is_said_of_the_model(
+    search: Callable[..., Optimizer], cut: bool
+) -> None:
+    one = search(lambda codes, settings: Measured(15.0, equal=False))
+    assert one.base is not None
+    (case,) = one.base.results.cases
+    far = Comparison("original", "compiled", "default", Distance(False, 0.01, 0.02))
+    one.base = replace(one.base, results=replace(one.base.results, cases=(replace(case, comparisons=(far,), cut=cut),)))
+    found = verdict(one, compiles=False)
+    assert (found.word, "rounding" in found.said) == (("failed", True) if cut else ("do-not-compile", False))
+
+
 def test_what_is_kept_is_not_said_to_be_dropped(
     search: Callable[..., Optimizer], monkeypatch: pytest.MonkeyPatch
 ) -> None:

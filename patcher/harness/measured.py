@@ -284,6 +284,7 @@ class Replayed:
 class CaseResult:
     """All that was measured of one case. ``compare_error``: why its outputs could not be compared, or "".
 
+    ``cut``: results differ by more than usual, and the time was over before that was told from rounding.
     ``repeated``: a second run of original compiled in the first mode, with ``repeated_status`` None when there was none
     and no figures when it was not ok. ``classes``: that the model is of, dotted, as its program imports them.
     ``blocks``: paths of lists of modules that may be compiled one by one, each with the model's dotted class.
@@ -299,6 +300,7 @@ class CaseResult:
     variants: tuple[Measurement, ...]
     comparisons: tuple[Comparison, ...]
     compare_error: str = ""
+    cut: bool = False
     repeated: Figures | None = None
     repeated_status: Status | None = None
     repeated_message: str = ""
@@ -443,6 +445,7 @@ def _case(table: _Table) -> CaseResult:
         variants=tuple(_measurement(item) for item in table.tables("variants")),
         comparisons=tuple(_comparison(item) for item in table.tables("comparisons")),
         compare_error=table.maybe("compare_error", table.text) or "",
+        cut=table.maybe("cut", table.flag) or False,
         repeated=_figures(again, "original", "compiled") if again and status == "ok" else None,
         repeated_status=status,
         repeated_message=(again.maybe("message", again.text) or "") if again else "",

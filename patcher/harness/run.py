@@ -324,6 +324,8 @@ class _Run:
             rows = self._nudged(work, number, told, compared.get("comparisons", []), **known)
             told["comparisons"] = self._paired(work, number, told, rows, **known)
             told["compare_error"] = None if compared["status"] == "ok" else compared["message"]
+            over = bool(self._plan.get("until")) and time.monotonic() > self._plan["until"] - 1
+            told["cut"] = over and any(map(_is_doubtful, told["comparisons"]))
         if names:
             told["probes"] = [
                 {**{k: v for k, v in found[job.folder].items() if k not in ("environment", "case")}, "name": name}

@@ -77,13 +77,14 @@ def verdict(search: Optimizer, call: str = "", compiles: bool = True) -> Verdict
     if not told.equivalent and best is None and any(case.compare_error for case in base.results.cases):
         return replace(told, said=_failure(base))
     if not told.equivalent:
+        state = best.state if best else base
         said = "compiled results differ from eager"
         if best is None and compiles:
             said += ", also without fixes"
-        said = ": ".join(
-            [said, *islice(apart_from_eager(best.state if best else base, "patched" if best else "original"), 1)]
-        )
-        return replace(told, word="failed" if compiles else "do-not-compile", said=said)
+        said = ": ".join([said, *islice(apart_from_eager(state, "patched" if best else "original"), 1)])
+        if cut := any(case.cut for case in state.results.cases):
+            said += "; the budget was over before rounding was ruled out; --budget gives more"
+        return replace(told, word="failed" if compiles or cut else "do-not-compile", said=said)
     runs_now = compiles and best is not None and before is None and not is_less(alone, least)
     slower = not counted and not runs_now and not is_less(least, alone)
     if slower and (search.against_eager or best is None):
