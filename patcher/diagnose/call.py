@@ -20,16 +20,16 @@ from patcher.harness.measured import CaseResult, ResultsError
 from patcher.harness.plan import PlanError
 from patcher.harness.run import Progress, RunError
 from patcher.measure import Request, need_torch, options_for
-from patcher.report.diagnosis_html import diagnosis_html
 from patcher.report.diagnosis_json import diagnosis_json
 from patcher.report.diagnosis_markdown import diagnosis_markdown
 from patcher.report.fitted import fitted
+from patcher.report.page import page
 from patcher.settings import Settings
 
 FORMATS: Mapping[str, Callable[[Diagnosis], str]] = {
     "markdown": diagnosis_markdown,
     "json": diagnosis_json,
-    "html": diagnosis_html,
+    "html": lambda diagnosis: page(diagnosis_markdown(diagnosis), f"{diagnosis.title}: diagnosis"),
 }
 
 _SHAPES: Mapping[str, Callable[[Diagnosis], str]] = {

@@ -12,18 +12,18 @@ from patcher.fleet.jobs import jobs_of
 from patcher.fleet.kept import Kept
 from patcher.fleet.manifest import Manifest
 from patcher.fleet.markdown import fleet_lines, fleet_markdown
-from patcher.fleet.page import fleet_html
 from patcher.fleet.places import Places
 from patcher.fleet.row import Job, Row
 from patcher.fleet.slots import Done, Event, FleetError, run
 from patcher.fleet.table import Fleet, count
+from patcher.report.page import page
 from patcher.rule import Rule
 from patcher.version import VERSION
 
 FORMATS: Mapping[str, Callable[[Fleet], str]] = {
     "markdown": fleet_markdown,
     "jsonl": fleet_lines,
-    "html": fleet_html,
+    "html": lambda fleet: page(fleet_markdown(fleet), f"{fleet.title}: fleet"),
 }
 ENDINGS = {".html": "html", ".htm": "html", ".jsonl": "jsonl", ".json": "jsonl"}
 

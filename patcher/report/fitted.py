@@ -16,7 +16,7 @@ WIDTH = 80
 _FENCE = re.compile(r"(`{3,})(\w*)")
 _ITEM = re.compile(r" *(?:- |\d+[.)] )?")
 _ESCAPE = re.compile(r"\\([\\`*<|$~\[&_+#>=.)-])")
-_CELL = re.compile(r"(?<!\\)\|")
+CELL = re.compile(r"(?<!\\)\|")
 _SPAN = re.compile(r"(?<!`)(`+)(?!`).+?(?<!`)\1(?!`)")
 _NOTHING = ("", "-")
 _ROOM = WIDTH - 4  # of a line of code
@@ -30,19 +30,19 @@ def fitted(text: str) -> str:
 
 
 def _lines(lines: Sequence[str]) -> Iterator[str]:
-    for fence, inside in _fenced(lines):
+    for fence, inside in fenced(lines):
         if fence:
             yield from _code(inside, fence)
             continue
-        for kind, some in groupby(_joined(inside), key=_kind):
-            if kind == "table":
+        for name, some in groupby(joined(inside), key=kind):
+            if name == "table":
                 yield from _table(list(some))
             else:
                 for line in some:
-                    yield from _heading(line) if kind == "heading" else _wrapped(_plain(line), _indent(line))
+                    yield from _heading(line) if name == "heading" else _wrapped(_plain(line), _indent(line))
 
 
-def _fenced(lines: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
+def fenced(lines: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
     """The lines in parts: "" with those outside of fences, a fence's language (or "text") with those inside."""
     outside: list[str] = []
     rest = iter(lines)
@@ -61,11 +61,11 @@ def _fenced(lines: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
     yield "", outside
 
 
-def _joined(lines: Sequence[str]) -> Iterator[str]:
+def joined(lines: Sequence[str]) -> Iterator[str]:
     """Paragraphs and items of lists on one line each; the others as they are."""
     kept = ""
     for line in lines:
-        goes_on = kept and line and _kind(line) == _kind(kept) == "prose" and not _begins(line)
+        goes_on = kept and line and kind(line) == kind(kept) == "prose" and not _begins(line)
         if goes_on:
             kept = f"{kept} {line.strip()}"
             continue
@@ -82,7 +82,8 @@ def _begins(line: str) -> bool:
     return line.lstrip().startswith("- ")
 
 
-def _kind(line: str) -> str:
+def kind(line: str) -> str:
+    """What a line is of: a table, a heading, prose."""
     return "table" if line.startswith("|") else "heading" if line.startswith("#") else "prose"
 
 
@@ -135,7 +136,7 @@ def _end_of_line(code: str) -> int:
 
 def _table(lines: Sequence[str]) -> Iterator[str]:
     """As it is where it fits; else a block for each row, with what its cells are called."""
-    rows = [[_plain(cell.strip()) for cell in _CELL.split(line)[1:-1]] for line in lines]
+    rows = [[_plain(cell.strip()) for cell in CELL.split(line)[1:-1]] for line in lines]
     head, rows = rows[0], rows[2:]
     widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
     if sum(widths) + 2 * (len(widths) - 1) <= WIDTH:
