@@ -24,7 +24,6 @@ from patcher.harness.run import Progress, RunError, run
 from patcher.report import Outcome
 from patcher.report.harness import harness_json, harness_markdown, harness_text
 from patcher.report.narrow import as_it_is, harness_narrow
-from patcher.report.plot import PlotError, plot
 from patcher.results import FileResult
 
 MODES = ("default", "reduce-overhead", "max-autotune-no-cudagraphs")
@@ -57,7 +56,6 @@ class Request:
     seconds: float | None = None
     memory: int | None = None
     tolerance: float | None = None
-    plot: Path | None = None
     export: Path | None = None
     imported: Path | None = None
     wide: bool = True
@@ -183,7 +181,7 @@ def _told(
     """The report, after the patch was written or left."""
     status = OK if judgement.equivalent else FAILURE if judgement.invalid else FINDINGS
     ours = tuple(result for result in outcome.results if not installed(result, request))
-    errors, out, unplotted = tuple(complaints(outcome)), "", _plotted(results, judgement, request)
+    errors, out = tuple(complaints(outcome)), ""
     if not judgement.equivalent:
         last = "a case failed" if judgement.invalid else "not equivalent"
         last += ": nothing was changed"
@@ -197,8 +195,7 @@ def _told(
         written = _written(write, replace(outcome, results=ours))
         status, errors, out = max(status, written.status), written.err, str(written.out)
         last = "equivalent: the patch is applied" if written.status == OK else "equivalent, but not all was written"
-    status = FAILURE if outcome.failed or unplotted else status
-    errors += unplotted
+    status = FAILURE if outcome.failed else status
     if format_ != "text":
         report = harness_json(results, judgement) if format_ == "json" else first + harness_markdown(results, judgement)
         return Told(status, report, (*errors, *out.splitlines()[-1:], last))
@@ -212,16 +209,6 @@ def _written(write: Callable[[Outcome], Told], outcome: Outcome) -> Told:
         return write(outcome)
     except BackupError as error:
         return Told(FAILURE, err=(f"error: {error}",))
-
-
-def _plotted(results: Results, judgement: Judgement, request: Request) -> tuple[str, ...]:
-    """Draw the plot that was asked for; why there is none, in one line."""
-    try:
-        if request.plot is not None:
-            plot(results, judgement, request.plot)
-    except PlotError as error:
-        return (f"--plot: error: {error}",)
-    return ()
 
 
 def installed(result: FileResult, request: Request) -> bool:

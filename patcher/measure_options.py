@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
 import os
 import sys
@@ -53,7 +52,6 @@ _TEST = (
     click.option("--lock", is_flag=True, help="--test: Record what the cases cost now in fix-compile.lock."),
     click.option("--against", metavar="REV", help="--test: Judge all that differs from this git revision."),
     click.option("--wide", is_flag=True, help="--test: Tables as wide as they are (always so in files and pipes)."),
-    click.option("--plot", type=click.Path(dir_okay=False), metavar="PNG", help="--test: Draw times and launches."),
     click.option("--export", type=click.Path(file_okay=False), metavar="DIR", help="--test: For another machine."),
     click.option("--import-results", type=click.Path(), metavar="DIR", help="--test: What came back from there."),
 )
@@ -97,13 +95,10 @@ def request_from(asked: Mapping[str, Any], config: Config, checks: bool = False)
         raise click.UsageError("--export and --import-results exclude each other")
     if asked["patch"] and asked["against"]:
         raise click.UsageError("--patch and --against exclude each other")
-    if asked["plot"] and importlib.util.find_spec("matplotlib") is None:
-        raise click.UsageError("--plot needs matplotlib: pip install 'fix-compile[plot]'")
     without = bool(asked["import_results"])
     return replace(
         _request(asked, config, "--test: ", without),
         wide=asked["wide"] or not sys.stdout.isatty(),
-        plot=_path(asked["plot"]),
         export=_path(asked["export"]),
         imported=_path(asked["import_results"]),
     )

@@ -1,21 +1,16 @@
-"""What the harness tells: tables, Markdown, JSON and the plot, of made-up results."""
+"""What the harness tells: tables, Markdown and JSON, of made-up results."""
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from patcher.harness.compare import Judgement, judge
 from patcher.harness.measured import Results, from_json
-from patcher.report import plot
 from patcher.report.harness import harness_json, harness_markdown, harness_text
-from patcher.report.plot import PlotError
-from tests.test_compare import CLOSE, Json, comparison, document, failing, off, toy, variant
+from tests.test_compare import CLOSE, Json, document, failing, off, toy
 
 MODES = ("default", "reduce-overhead")
 QUICK_WARM: Json = {"warm": {"median_ms": 4.0, "low_ms": 3.9, "high_ms": 4.2}}
@@ -279,77 +274,3 @@ def test_json() -> None:
     assert "outputs: NaN" in verdict["reasons"][0]
     assert json.loads(harness_json(*read(toy())))["equivalent"] is True
     assert repr(from_json(told["results"])) == repr(results)  # NaN is not equal to itself
-
-
-# -- the plot
-
-needs_matplotlib = pytest.mark.skipif(importlib.util.find_spec("matplotlib") is None, reason="needs matplotlib")
-PNG = b"\x89PNG\r\n\x1a\n"
-
-
-@needs_matplotlib
-@pytest.mark.parametrize("count", [1, 12])
-def test_plot(count: int, tmp_path: Path) -> None:
-    cases = [toy(f"case$_{n}", oc={"launches": 10**n}, pc={"launches": 0, "warm": None}) for n in range(count - 1)]
-    cases.append(toy("last", pc=failing("timeout")))
-    file = tmp_path / "plot.png"
-    plot.plot(*read(*cases), file)
-    assert file.read_bytes().startswith(PNG)
-    assert file.stat().st_size > 10_000
-
-
-@needs_matplotlib
-def test_plot_shows_every_figure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is drawn: the heights of the bars, their whiskers, the groups' names and the scales."""
-    figure_module = importlib.import_module("matplotlib.figure")
-    made: list[Any] = []
-
-    class Kept(figure_module.Figure):  # type: ignore[misc, name-defined]
-        def __init__(self, *arguments: Any, **more: Any) -> None:
-            super().__init__(*arguments, **more)
-            made.append(self)
-
-    monkeypatch.setattr(figure_module, "Figure", Kept)
-    modes = MODES
-    case = toy("toto", modes, oc={"launches": 104}, pc={**QUICK_WARM, "launches": 1})
-    case["variants"][-1] = variant("pc", "reduce-overhead", **failing("timeout"))
-    case["comparisons"][-1] = comparison("oc", "reduce-overhead")
-    plot.plot(*read(case, modes=list(modes)), tmp_path / "plot.png")
-    times, launches = made[0].axes
-    assert [bar.get_height() for bar in times.patches] == [10.0, 10.0, 10.0, 10.0, 4.0]
-    assert [bar.get_height() for bar in launches.patches] == [104, 104, 1]
-    assert [label.get_text() for label in launches.get_xticklabels()] == [
-        "toto\ndefault",
-        "toto\nreduce-overhead\n(failed)",
-    ]
-    assert (times.get_yscale(), launches.get_yscale()) == ("linear", "symlog")
-    whiskers = times.containers[-1].lines[2][0].get_segments()  # of compiled after
-    assert [[y for _, y in segment] for segment in whiskers] == [[pytest.approx(3.9), pytest.approx(4.2)]]
-    assert [entry.get_text() for entry in made[0].legends[0].get_texts()] == [
-        "eager",
-        "compiled before",
-        "compiled after",
-    ]
-
-
-@needs_matplotlib
-def test_plot_cannot_be_made(tmp_path: Path) -> None:
-    with pytest.raises(PlotError, match=r"nothing: cannot be written: No such file or directory"):
-        plot.plot(*read(toy()), tmp_path / "missing" / "nothing")
-    nothing = toy(oe=failing("error"), oc=failing("error"), pc=failing("error"))
-    with pytest.raises(PlotError, match="there is nothing to plot"):
-        plot.plot(*read(nothing), tmp_path / "plot.png")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_plot_without_matplotlib(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = importlib.import_module
-
-    def missing(name: str, package: str | None = None) -> Any:
-        if name.startswith("matplotlib"):
-            raise ImportError(name)
-        return found(name, package)
-
-    monkeypatch.setattr(importlib, "import_module", missing)
-    with pytest.raises(PlotError, match=r"pip install 'fix-compile\[plot\]'"):
-        plot.plot(*read(toy()), tmp_path / "plot.png")

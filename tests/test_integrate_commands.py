@@ -289,33 +289,7 @@ def test_commands_in_other_files(project: Path) -> None:
     assert status == 0, out + err
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("import Path\n", "import Path\n"),
-        ("from pathlib", "from __future__ import annotations\n\nfrom pathlib"),
-        ("    app()", "    app(standalone_mode=False)"),
-        ("@app.command()\n", "@app.command()\n@torch.no_grad()\n@torch.enable_grad()\n"),
-    ],
-    ids=["plain", "future", "called", "decorators"],
-)
-def test_a_command_of_typer(old: str, new: str, project: Path) -> None:
-    pytest.importorskip("typer")
-    script = TYPER.replace(old, new)
-    text = check(project, script)
-    assert '    out: Path = typer.Argument("model.pt"),\n    *,\n    compile_args,\n):\n' in text
-    assert "@compile_utils.add_compile_arguments\ndef main(\n" in text
-
-
-def test_a_function_that_typer_runs(project: Path) -> None:
-    pytest.importorskip("typer")
-    script = TYPER.replace("app = typer.Typer()\n\n\n@app.command()\n", "").replace("    app()", "    typer.run(main)")
-    script = script.replace("    blocks_to_swap: ", "    *,\n    blocks_to_swap: ")
-    assert "\n    compile_args,\n):\n" in check(project, script)
-
-
-def test_an_app_of_typer_with_commands(project: Path) -> None:
-    pytest.importorskip("typer")
-    script = TYPER.replace("@app.command()\n", "@app.command()\ndef show():\n    pass\n\n\n@app.command()\n")
-    text = check(project, script, ("main",))
-    assert text.count("add_compile_arguments") == 1
+def test_a_command_of_typer_is_told_what_it_needs(project: Path) -> None:
+    (project / "run.py").write_text(TYPER)
+    status, out, _ = fix_compile(project, "integrate", "run.py")
+    assert (status, "a command of typer: give it the parameters compile, compile_backend" in out) == (1, True), out

@@ -26,19 +26,12 @@ _OFF = ("", "0", "no", "none", "false")
 _OTHER_OPTIONS = ("torch_compile",)
 
 
-def add_compile_arguments(
-    parser: argparse.ArgumentParser,
-    **defaults: Any,
-) -> None:
-    """Add what `compile_model` reads; without --compile all stays as it is.
-
-    `defaults`: by the names of the arguments, as `compile=True`.
-    """
+def add_compile_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what `compile_model` reads; without --compile all stays as it is."""
     group = parser.add_argument_group("torch.compile")
-    on = defaults.get("compile", False)
     group.add_argument(
         "--compile",
-        action=argparse.BooleanOptionalAction if on else "store_true",
+        action="store_true",
         help="compile the repeated blocks of the model with torch.compile",
     )
     group.add_argument(
@@ -74,7 +67,6 @@ def add_compile_arguments(
         default=0,
         help="how often one function is compiled (0: as PyTorch has it)",
     )
-    parser.set_defaults(**defaults)
 
 
 def compile_model(model: Any, args: Any) -> Any:

@@ -11,7 +11,7 @@ from patcher.state_dict_source import UNCOMPILE
 _ADDS = "add_compile_arguments"
 _TORCH = {"torch": "import torch", "nn": "from torch import nn"}
 _EXCLUDED = "torch_compile"
-_OTHERS = ("torch", "click", "typer")
+_OTHERS = ("torch", "click")
 
 
 def composed(kind: str, late: bool, excluded: Sequence[str] = ()) -> str:
@@ -27,7 +27,7 @@ def composed(kind: str, late: bool, excluded: Sequence[str] = ()) -> str:
     if kind == "fields":
         text = _without(text)
     elif kind != "argparse":
-        text = _exchanged(text, _read(f"companion_{kind}"))
+        text = _exchanged(text, _read("companion_click"))
     if late:
         text = _late(text)
     return f"{text}\n\n{UNCOMPILE}"

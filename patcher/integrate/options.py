@@ -32,7 +32,7 @@ GIVEN = "compile_args"
 
 _SPREAD = "is given every option by its name, and would get the new ones too: hand it those that it knows"
 
-Kind = Literal["argparse", "click", "typer", "fields"]
+Kind = Literal["argparse", "click", "fields"]
 
 _FIELDS = (
     ("compile", "bool", "False", "compile the repeated blocks of the model with torch.compile"),
@@ -42,6 +42,7 @@ _FIELDS = (
     ("compile_fullgraph", "bool", "False", "fail where a block does not compile as one graph"),
     ("compile_cache_size_limit", "int", "0", "how often one function is compiled (0: as PyTorch has it)"),
 )
+_NAMES = ", ".join(name for name, *_ in _FIELDS)
 
 
 @dataclass(frozen=True)
@@ -75,14 +76,11 @@ class Options:
                 return held
         return GIVEN if self.commands.at(source, statement) is not None else None
 
-    def added(
-        self, places: Sequence[tuple[Source, ast.stmt]], module: str, defaults: Mapping[str, object]
-    ) -> Iterator[tuple[Source, Edit, Remark]]:
+    def added(self, places: Sequence[tuple[Source, ast.stmt]], module: str) -> Iterator[tuple[Source, Edit, Remark]]:
         """The edits that add them for models at ``places``, each with what to tell of it."""
         if self.parser is not None:
             p = self.parser
-            given = ", ".join([p.name, *(f"{name}={_quoted(value)}" for name, value in defaults.items())])
-            edit = Insert(p.anchor, (Code(f"{module}.{ADDS}({given})"),), p.after)
+            edit = Insert(p.anchor, (Code(f"{module}.{ADDS}({p.name})"),), p.after)
             yield p.source, edit, at(p.source, p.call, f"`{p.name}` gets {', '.join(OPTIONS)}")
             for call in self._given_away(p):
                 message = (
@@ -150,20 +148,15 @@ class Options:
             for name, kind, value, text in _FIELDS
         ]
         edit = Insert(configuration.anchor, tuple(codes), True)
-        return source, edit, at(source, cls, f"`{cls.name}` gets {', '.join(name for name, *_ in _FIELDS)}")
+        return source, edit, at(source, cls, f"`{cls.name}` gets {_NAMES}")
 
-    def kind(self, places: Sequence[tuple[Source, ast.stmt]]) -> Kind:
+    def kind(self) -> Kind:
         """What they are written for."""
         if self.parser is not None:
             return "argparse"
         if self.filled:
             return "fields"
-        libraries = {c.library for c in self._run(places)}
-        if len(libraries) > 1:
-            raise RefusedError(
-                *(at(c.source, c.function, f"a command of {c.library}: the others are none") for c in self._run(places))
-            )
-        return libraries.pop()
+        return "click"
 
     def _run(self, places: Sequence[tuple[Source, ast.stmt]]) -> list[Command]:
         found = [self.commands.at(*place) for place in places]
@@ -226,6 +219,11 @@ def _spread(
 
 def _refuse_command(command: Command) -> None:
     source, function = command.source, command.function
+    if command.library == "typer":
+        names = ", ".join(name for name, *_ in _FIELDS)
+        raise RefusedError(
+            at(source, function, f"a command of typer: give it the parameters {names}, and compile by them")
+        )
     for decorator in command.foreign:
         message = (
             f"what `{ast.unparse(decorator)}` gives may not take {', '.join(OPTIONS)}: put it above the command, "
@@ -280,15 +278,14 @@ def without_parser(
     line: CommandLine, beyond: CommandLine, sources: Sources, configurations: Configurations
 ) -> list[Remark]:
     """What to do where no parser is seen that takes arguments."""
-    fields = ", ".join(option.removeprefix("--") for option in OPTIONS)
     for source, call in configurations.of_functions:
         message = (
             f"`{ast.unparse(call.func)}` makes options of the parameters of a function: give that the parameters "
-            f"{fields}, and compile by them"
+            f"{_NAMES}, and compile by them"
         )
         return [at(source, call, message)]
     for source, call in line.others:
-        message = f"`{ast.unparse(call.func)}` fills classes: give one of them the fields {fields}, and compile by them"
+        message = f"`{ast.unparse(call.func)}` fills classes: give one of them the fields {_NAMES}, and compile by them"
         return [at(source, call, message)]
     if beyond.parsers:
         return [at(p.source, p.call, "the parser is made here: give this file as well") for p in beyond.parsers]
@@ -306,10 +303,6 @@ def _refuse_taken(*found: Mapping[str, tuple[Source, ast.AST]]) -> None:
                 source, node = options[option]
                 message = f"{option} is an option already: what it does is left to it; nothing is added"
                 raise RefusedError(at(source, node, message))
-
-
-def _quoted(value: object) -> str:
-    return f'"{value}"' if isinstance(value, str) else repr(value)
 
 
 def has_fields(source: Source) -> bool:

@@ -84,15 +84,13 @@ def _planned(sources: Sources, surroundings: Sources, wanted: Wanted) -> Plan:
         options = options_of(sources, line, beyond)
     except RefusedError as why:
         raise RefusedError(*why.remarks, *compiled.told(found)) from None
-    always, governed = compiled.placed(found, options)
-    if always:
-        return _with_defaults(sources, options, always, wanted, shown)
+    governed = compiled.governed(found, options)
     flags = tuple(dict.fromkeys(flag for place in governed for flag in place.flags))
     chosen = _chosen(sources, surroundings, options, wanted)
     edits: defaultdict[str, list[Edit]] = defaultdict(list)
     told: list[Remark] = []
     places = [(model.source, ready.anchor) for model, ready, _ in chosen]
-    for source, edit, remark in options.added(places, wanted.module, {}):
+    for source, edit, remark in options.added(places, wanted.module):
         edits[source.path] += [edit] if edit not in edits[source.path] else []
         told.append(remark)
     for place, models in _by_place(chosen).items():
@@ -120,25 +118,7 @@ def _planned(sources: Sources, surroundings: Sources, wanted: Wanted) -> Plan:
         for option, (source, call) in cl.options.items()
         if option == _OTHER_OPTION and option[2:] not in flags
     ]
-    return Plan(_changes(sources, edits, wanted), (), (*told, *shown), False, options.kind(places), flags)
-
-
-def _with_defaults(
-    sources: Sources, options: Options, always: Sequence[compiled.Place], wanted: Wanted, shown: Sequence[Remark]
-) -> Plan:
-    """The plan for a script that compiles: it goes on doing so where its options are not given."""
-    compiled.refuse_unwrapping(sources)
-    compiled.refuse_twice(always)
-    edits: defaultdict[str, list[Edit]] = defaultdict(list)
-    told: list[Remark] = []
-    done = [
-        *compiled.guarded(always, options, wanted.module),
-        *options.added((), wanted.module, compiled.defaults(always)),
-    ]
-    for source, edit, remark in done:
-        edits[source.path] += [edit] if edit not in edits[source.path] else []
-        told += [remark] if remark not in told else []
-    return Plan(_changes(sources, edits, wanted), told=(*told, *shown))
+    return Plan(_changes(sources, edits, wanted), (), (*told, *shown), False, options.kind(), flags)
 
 
 def _changes(sources: Sources, edits: Mapping[str, list[Edit]], wanted: Wanted) -> dict[str, Change]:
@@ -174,7 +154,7 @@ def _is_done(sources: Sources) -> bool:
         name: (source, node)
         for source in sources.all
         for node in _used(source)
-        if (name := last_name(node)) in (ADDS, COMPILES, compiled.ARGUMENTS)
+        if (name := last_name(node)) in (ADDS, COMPILES)
     }
     if ADDS not in used and any(has_fields(source) for source in sources.all):
         return bool(used)
