@@ -58,18 +58,12 @@ def test_defaults_and_the_first_layer_are_enough() -> None:
         ("nn.Conv2d(in_channels=3, out_channels=8, kernel_size=3)", "torch.randn(batch, 3, 32, 32)"),
         ("nn.Sequential(nn.Conv2d(1, 8, 3), nn.ReLU())", "torch.randn(batch, 1, 32, 32)"),
         ("nn.LayerNorm(8)", "torch.randn(batch, 16, 8)"),
-        ("Part(6)", "torch.randn(batch, 6)"),
-        ("Part.from_pretrained(6)", "torch.randn(batch, 6)"),
     ],
 )
 def test_what_a_layer_takes(layer: str, tensor: str) -> None:
     wrote(
         "net.py",
         HEAD
-        + "class Part(nn.Module):\n    def __init__(self, size):\n        super().__init__()\n"
-        + "        self.inner = nn.ModuleDict(dict(a=nn.Linear(size, 1)))\n"
-        + "    def forward(self, h):\n        return self._deep(h)\n"
-        + "    def _deep(self, h):\n        return self.inner.a(h)\n"
         + f"class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.first = {layer}\n"
         + "    def forward(self, x):\n        return self.first(x)\n",
     )
@@ -179,17 +173,16 @@ def test_calls_of_something_else_are_not_taken(why_not: str) -> None:
     assert "as in" not in text
 
 
-def test_the_readme_and_a_package_that_hands_on_count() -> None:
+def test_a_package_that_hands_on_counts() -> None:
     wrote("package/__init__.py", "from .net import Net\n")
     wrote("package/net.py", CONFIGURED.replace("config)", "config, size)"))
     wrote(
-        "README.md",
-        "# Use\n\n```python\nimport torch\nfrom package import Net\nnet = Net(None, size=3)\n"
-        "y = net(torch.ones(2, 3), None)\n```\n",
+        "use.py",
+        "import torch\nfrom package import Net\nnet = Net(None, size=3)\ny = net(torch.ones(2, 3), None)\n",
     )
     text, told = made("package/net.py:Net")
     assert "return Net(config=None, size=3)" in text
-    assert told.err[:2] == ("built as in README.md:6", "called as in README.md:7")
+    assert told.err[:2] == ("built as in use.py:3", "called as in use.py:4")
 
 
 def test_a_case_with_a_blank_is_refused_by_its_line() -> None:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from patcher.newcase.parameters import UNKNOWN, Parameter, constructor, parameters, worth
+from patcher.newcase.parameters import UNKNOWN, Parameter, parameters, worth
 from patcher.newcase.tree import Seen, Tree
 from patcher.newcase.used import Use, called
 from patcher.newcase.values import BLANK, Building, Value
@@ -20,12 +20,9 @@ _LETTERS: Mapping[str, str] = {
     **dict.fromkeys(("h", "w", "height", "width", "img_h", "img_w"), str(SIDE)),
 }
 _SHAPE = r"[\(\[]\s*((?:\w+\s*,\s*)*\w+)\s*,?\s*[\)\]]"
-_BETWEEN = r"[^()\[\]]{0,40}(?:\([^()]*[Tt]ensor[^()]*\))?[^()\[\]]{0,40}"  # a name and its shape
 _TYPED = re.compile(r"(\w+)\[\s*[\w.]*Tensor\s*,\s*['\"]([^'\"]+)['\"]\s*\]")
 _INTEGERS = re.compile(r"(^|_)(ids?|idx|indices|index|tokens?|labels|targets?)$")
-_DEEPEST = 4  # parts in parts
 _PICTURE = re.compile(r"(img|image)_size$")
-_LAYERS = {"Conv1d": 1, "Conv2d": 2, "Conv3d": 3, "ConvTranspose1d": 1, "ConvTranspose2d": 2, "ConvTranspose3d": 3}
 
 
 @dataclass(frozen=True)
@@ -44,19 +41,18 @@ def inputs(tree: Tree, model: Seen, made: Building) -> Inputs:
     found = tree.method(model, "forward")
     if found is None:
         return Inputs((Value("", BLANK, f"{model.name} has no forward in the project"),))
-    layers = _Layers(tree, model, made.known)
     wanted = [parameter for parameter in parameters(found[1]) if parameter.required]
     doc = "\n".join(filter(None, (ast.get_docstring(found[1]), ast.get_docstring(found[0].node))))
-    return Inputs(tuple(_value(parameter, found[1], layers, doc, made.known) for parameter in wanted))
+    return Inputs(tuple(_value(tree, model, parameter, found[1], doc, made.known) for parameter in wanted))
 
 
 def _value(
-    parameter: Parameter, forward: ast.FunctionDef, layers: _Layers, doc: str, known: Mapping[str, object]
+    tree: Tree, model: Seen, parameter: Parameter, forward: ast.FunctionDef, doc: str, known: Mapping[str, object]
 ) -> Value:
     name, hint = parameter.name, parameter.hint
     if hint in ("int", "float", "bool", "str"):
         return Value(name, BLANK, f"{name} is {'an' if hint == 'int' else 'a'} {hint}, and nothing says which")
-    layer = layers.first(name, forward)
+    layer = _layer(tree, model, known, name, forward)
     if layer:
         return Value(name, *layer)
     typed = _TYPED.search(hint)
@@ -136,109 +132,46 @@ def _filled(sizes: str, vocabulary: int) -> str:
     return f"torch.randint(0, {vocabulary}, {shape})" if vocabulary else f"torch.randn({sizes})"
 
 
-class _Layers:
-    """The layers that a model is made of, and what each takes. ``known``: as ``Building`` has it."""
+def _layer(
+    tree: Tree, model: Seen, known: Mapping[str, object], name: str, forward: ast.FunctionDef
+) -> tuple[str, str] | None:
+    """A tensor that suits the first layer of the model that the parameter goes into as it is, and why."""
+    made, known = dict[str, ast.expr](), dict(known)
+    found = tree.method(model, "__init__")
+    for node in ast.walk(found[1]) if found else ():
+        if isinstance(node, ast.Assign) and len(node.targets) == 1:
+            target, value = ast.unparse(node.targets[0]), worth(node.value, known)
+            made.setdefault(target, node.value)
+            if value is not UNKNOWN:
+                known.setdefault(target.removeprefix("self."), value)
+    for step in _in_order(forward):
+        if isinstance(step, ast.Call) and step.args and ast.unparse(step.args[0]) == name:
+            function = ast.unparse(step.func)
+            layer = made.get(function)
+            text = _taken(layer, known) if isinstance(layer, ast.Call) else ""
+            if text:
+                return text, f"as {function} takes it"
+        elif isinstance(step, ast.Assign) and any(ast.unparse(target) == name for target in step.targets):
+            return None  # from here on it is another one
+    return None
 
-    def __init__(self, tree: Tree, model: Seen, known: Mapping[str, object], depth: int = 0) -> None:
-        self._tree, self._model, self._known, self._depth = tree, model, dict(known), depth
-        self._made: dict[str, ast.expr] = {}
-        found = tree.method(model, "__init__")
-        for node in ast.walk(found[1]) if found else ():
-            if isinstance(node, ast.Assign) and len(node.targets) == 1:
-                target = ast.unparse(node.targets[0])
-                value = worth(node.value, self._known)
-                if value is not UNKNOWN:
-                    self._known.setdefault(target.removeprefix("self."), value)
-                if target.startswith("self."):
-                    self._add(target.removeprefix("self."), node.value)
 
-    def first(self, name: str, function: ast.FunctionDef) -> tuple[str, str] | None:
-        """A tensor that suits the first layer that the parameter goes into as it is, and why."""
-        for node in _in_order(function):
-            if isinstance(node, ast.Call) and name in map(ast.unparse, node.args):
-                position = [ast.unparse(argument) for argument in node.args].index(name)
-                found = self._given(ast.unparse(node.func), position)
-                if found:
-                    return found
-            elif isinstance(node, ast.Assign) and any(ast.unparse(target) == name for target in node.targets):
-                return None  # from here on it is another one
-        return None
-
-    def _given(self, function: str, position: int) -> tuple[str, str] | None:
-        """What a layer, a part of the model, or a method of it takes at a place among its arguments."""
-        if not function.startswith("self.") or self._depth > _DEEPEST:
-            return None
-        name = function.removeprefix("self.")
-        layer = self._made.get(name)
-        if layer is None and "." not in name:
-            method = self._tree.method(self._model, name)
-            return self._inside(self, method[1], position) if method else None
-        if layer is None:
-            part, _, rest = name.partition(".")
-            inner = self._part(self._made.get(part))
-            return inner._given(f"self.{rest}", position) if inner else None
-        text = self._taken(layer) if isinstance(layer, ast.Call) and position == 0 else ""
-        if text:
-            return text, f"as {function} takes it"
-        inner = self._part(layer)
-        forward = self._tree.method(inner._model, "forward") if inner else None
-        return self._inside(inner, forward[1], position) if inner and forward else None
-
-    def _inside(self, layers: _Layers, function: ast.FunctionDef, position: int) -> tuple[str, str] | None:
-        names = [parameter.name for parameter in parameters(function)]
-        if position >= len(names) or layers._depth > _DEEPEST:
-            return None
-        layers._depth += 1  # a method may call itself
-        return layers.first(names[position], function)
-
-    def _part(self, layer: ast.expr | None) -> _Layers | None:
-        """The layers of a part that is a class of the project, built with what is known here."""
-        if not isinstance(layer, ast.Call):
-            return None
-        seen = self._tree.named(ast.unparse(layer.func).removesuffix(".from_pretrained"), self._model.path)
-        if seen is None or seen.node is self._model.node:
-            return None
-        known: dict[str, object] = {}
-        wanted = constructor(self._tree, seen)
-        pairs = [(parameter.name, value) for parameter, value in zip(wanted, layer.args, strict=False)]
-        pairs += [(str(keyword.arg), keyword.value) for keyword in layer.keywords]
-        for parameter in wanted:
-            known[parameter.name] = worth(parameter.default, {})
-        for name, value in pairs:
-            known[name] = worth(value, self._known)
-            start = ast.unparse(value).removeprefix("self.") + "."
-            known |= {f"{name}.{k.removeprefix(start)}": v for k, v in self._known.items() if k.startswith(start)}
-        told = {name: value for name, value in known.items() if value is not UNKNOWN}
-        return _Layers(self._tree, seen, told, self._depth + 1)
-
-    def _add(self, name: str, value: ast.expr) -> None:
-        """A layer, or several in a dictionary of them."""
-        self._made.setdefault(name, value)
-        if isinstance(value, ast.Call) and ast.unparse(value.func).rpartition(".")[2] in ("ModuleDict", "dict"):
-            for keyword in value.keywords:
-                self._add(f"{name}.{keyword.arg}", keyword.value)
-            for argument in value.args:
-                if isinstance(argument, ast.Call):
-                    for keyword in argument.keywords:
-                        self._add(f"{name}.{keyword.arg}", keyword.value)
-
-    def _taken(self, layer: ast.Call) -> str:
-        kind = ast.unparse(layer.func).rpartition(".")[2]
-        if kind == "Sequential" and layer.args and isinstance(layer.args[0], ast.Call):
-            return self._taken(layer.args[0])
-        first = layer.args[0] if layer.args else next((k.value for k in layer.keywords), None)
-        size = worth(first, self._known)
-        if type(size) is not int:
-            return ""
-        if kind == "Linear":
-            return f"torch.randn({BATCH}, {size})"
-        if kind == "LayerNorm":
-            return f"torch.randn({BATCH}, {LENGTH}, {size})"
-        if kind == "Embedding":
-            return f"torch.randint(0, {size}, ({BATCH}, {LENGTH}))"
-        if kind in _LAYERS:
-            return f"torch.randn({', '.join([BATCH, str(size), *[str(_side(self._known))] * _LAYERS[kind]])})"
+def _taken(layer: ast.Call, known: Mapping[str, object]) -> str:
+    kind = ast.unparse(layer.func).rpartition(".")[2]
+    if kind == "Sequential" and layer.args and isinstance(layer.args[0], ast.Call):
+        return _taken(layer.args[0], known)
+    size = worth(layer.args[0] if layer.args else next((k.value for k in layer.keywords), None), known)
+    if type(size) is not int:
         return ""
+    told = {
+        "Linear": f"torch.randn({BATCH}, {size})",
+        "LayerNorm": f"torch.randn({BATCH}, {LENGTH}, {size})",
+        "Embedding": f"torch.randint(0, {size}, ({BATCH}, {LENGTH}))",
+    }
+    dimensions = re.fullmatch(r"Conv(?:Transpose)?([123])d", kind)
+    if dimensions:
+        return f"torch.randn({', '.join([BATCH, str(size), *[str(_side(known))] * int(dimensions[1])])})"
+    return told.get(kind, "")
 
 
 def _in_order(function: ast.FunctionDef) -> Iterator[ast.AST]:

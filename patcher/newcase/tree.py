@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import ast
-import contextlib
 import re
-import textwrap
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,7 +15,6 @@ from patcher.harness import trees
 from patcher.source import SourceError, read, read_bytes
 
 _TESTS = re.compile(r"(^|/)(tests?|testing)(/|$)|(^|/)(test_[^/]*|[^/]*_test|conftest)\.py$")
-_BLOCK = re.compile(r"^```(?:python|py)\s*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _MODULE = re.compile(r"(^|\.)(\w*Module|PreTrainedModel|\w*Mixin)$")
 
 
@@ -83,19 +80,6 @@ class Tree:
             except (SourceError, SyntaxError, ValueError, RecursionError, MemoryError):
                 self._parsed[file] = None
         return self._parsed[file]
-
-    def snippets(self, word: str) -> Iterator[tuple[Path, ast.Module]]:
-        """The blocks of Python in the project's README that hold a word; their lines are those of the file."""
-        for file in sorted(self.root.glob("README*.md")):
-            try:
-                text = read_bytes(str(file)).decode("utf-8", "replace")
-            except SourceError:
-                continue
-            for block in _BLOCK.finditer(text):
-                if word in block[1]:
-                    with contextlib.suppress(SyntaxError, ValueError):
-                        module = ast.parse(textwrap.dedent(block[1]))
-                        yield file, ast.increment_lineno(module, text.count("\n", 0, block.start(1)))
 
     def means(self, module: ast.Module, file: Path, name: str, seen: Seen) -> bool:
         """Whether a name at the top of a file stands for this class: it is defined there, or imported from there."""

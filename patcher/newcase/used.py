@@ -49,8 +49,8 @@ def called(tree: Tree, seen: Seen) -> Use | None:
 
 def _calls(tree: Tree, seen: Seen) -> Iterator[tuple[Path, ast.Call, ast.AST]]:
     """The calls of a class, each with its file and the function (or module) that it stands in; tests first."""
-    files = [(file, tree.module(file)) for file in tree.naming(f"{seen.name}(")]
-    for file, module in (*files, *tree.snippets(f"{seen.name}(")):
+    for file in tree.naming(f"{seen.name}("):
+        module = tree.module(file)
         if module is None or not tree.means(module, file, seen.name, seen):
             continue
         scopes: list[ast.AST] = [n for n in ast.walk(module) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
