@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -15,8 +14,7 @@ from torch import nn
 from patcher.diagnose.diagnosis import CompileSite
 from patcher.diagnose.sites import compile_sites
 from patcher.facts.syntax.tree import Syntax
-from patcher.facts.tables.knobs import MODES
-from patcher.facts.values.compile_calls import COMPILE_ARGUMENTS, CompileCall, compile_calls
+from patcher.facts.values.compile_calls import CompileCall, compile_calls
 from patcher.facts.values.module_values import ModuleIndex
 
 TORCH = "import torch\nfrom torch import nn\n"
@@ -228,36 +226,14 @@ def test_classes_that_derive_from_each_other_end() -> None:
 FUNCTION = "def f(model, x):\n    {}\n"
 SAID: dict[str, tuple[str, str]] = {
     "discarded": ("def f(model):\n    torch.compile(model)\n    return model", "result is discarded"),
-    "never used": (
-        "def f(model, x):\n    fast = torch.compile(model)\n    return model(x)",
-        "Nothing uses the compiled `fast`",
-    ),
-    "a loop variable": (
-        "def f(model):\n    for block in model.blocks:\n        block = torch.compile(block)\n    return model",
-        "Nothing uses the compiled `block`",
-    ),
     "in place gives None": (
         "def f(model: nn.Module):\n    model = model.compile()\n    return model",
         "returns None, which `model`",
     ),
     "returned in place": ("def f(model: nn.Module):\n    return model.compile()", "returns None."),
-    "mode and options": ("f = torch.compile(g, mode='default', options={})", "given together"),
-    "no such mode": ("f = torch.compile(g, mode='max_autotune')", "knows no mode `max_autotune`"),
-    "no such argument": ("f = torch.compile(g, cudagraphs=True)", "takes no argument `cudagraphs`"),
-    "without its name": ("f = torch.compile(g, 'inductor')", "may be given without its name"),
-    "mode and backend": ("f = torch.compile(g, backend='eager', mode='max-autotune')", "`eager` ignores `mode`"),
-    "options and backend": ("f = torch.compile(g, backend='aot_eager', options={})", "`aot_eager` ignores `options`"),
     "no compiler": ("f = torch.compile(g, backend='eager')", "compiles nothing"),
     "disabled": ("f = torch.compile(g, disable=True)", "nothing is compiled"),
     "one graph": ("f = torch.compile(g, fullgraph=True)", "a graph break is an error"),
-    "not dynamic": (
-        "f = torch.compile(g, dynamic=False)\ntorch._dynamo.mark_dynamic(x, 0)",
-        "does not hold for dimensions that are marked: they stay dynamic (m.py:4)",
-    ),
-    "the whole too": (
-        "def f(model):\n    for b in model.blocks:\n        b.compile(dynamic=True)\n    return torch.compile(model)",
-        "`model` is compiled as a whole too (line 6)",
-    ),
     "before DDP": (
         "from torch.nn.parallel import DistributedDataParallel as DDP\n"
         "def f(model):\n    model = torch.compile(model)\n    return DDP(model)",
@@ -294,38 +270,6 @@ SAID: dict[str, tuple[str, str]] = {
         "def f(accelerator: 'Accelerator', m):\n    m = accelerator.prepare(m)\n    return torch.compile(m)",
         "Compiled after `accelerator.prepare` has wrapped it (line 4)",
     ),
-    "saved": (
-        "def f(model):\n    model = torch.compile(model)\n    torch.save(model.state_dict(), 'x')",
-        "keys of its `state_dict` (line 5) start with `_orig_mod.`",
-    ),
-    "saved by a method": (
-        "class T:\n    def __init__(self, m):\n        self.m = torch.compile(m)\n"
-        "    def save(self):\n        return self.m.state_dict()",
-        "keys of its `state_dict` (line 7)",
-    ),
-    "saved by another name": (
-        "def f(model, many):\n    model = torch.compile(model)\n    raw = model.module if many else model\n"
-        "    return raw.state_dict()",
-        "keys of its `state_dict` (line 6)",
-    ),
-    "loaded": (
-        "def f(model, state):\n    model = torch.compile(model)\n    model.load_state_dict(state)\n    return model",
-        "wants keys that start with `_orig_mod.`",
-    ),
-    "a method of the original": (
-        "def f(model, x):\n    model = torch.compile(model)\n    return model.generate(x)",
-        "`model.generate` (line 5) is a method of the original module",
-    ),
-    "its own method": (
-        "class Net(nn.Module):\n    def sample(self, x):\n        return self(x)\n"
-        "def f(x):\n    net = torch.compile(Net())\n    return net.sample(x)",
-        "`net.sample` (line 8) is a method of the original module",
-    ),
-    "forward alone": ("def f(m):\n    m.forward = torch.compile(m.forward)", "Hooks of the module are not compiled"),
-    "in forward": (
-        "class Net(nn.Module):\n    def forward(self, x):\n        return torch.compile(g)(x)",
-        "Asked for in each call of `Net.forward`",
-    ),
     "on a class": (
         "@torch.compile\nclass Net(nn.Module):\n    def forward(self, x):\n        return x",
         "no instance of it can be compiled again",
@@ -335,15 +279,6 @@ SAID: dict[str, tuple[str, str]] = {
         "Only if `a` and `not b`.",
     ),
     "by a choice": ("def f(m, a):\n    return m if a else torch.compile(m)", "Only if not `a`."),
-    "another name": ("torch._dynamo.config.cache_size_limit = 99", "older name of `recompile_limit`"),
-    "no effect": ("torch._dynamo.config.inline_inbuilt_nn_modules = True", "has no effect"),
-    "errors hidden": ("torch._dynamo.config.suppress_errors = True", "failures go unseen"),
-    "nothing at all": ("torch._dynamo.config.disable = True", "Nothing is compiled after this"),
-    "recompiles are errors": ("torch._dynamo.config.error_on_recompile = True", "Every recompile is an error"),
-    "for all": (
-        "import functools\ntorch.compile = functools.partial(torch.compile, backend='eager')",
-        "every `torch.compile` of the program",
-    ),
     "an option": (
         "import argparse\np = argparse.ArgumentParser()\np.add_argument('--compile', action='store_true')\n"
         "args = p.parse_args()\ndef f(m):\n    return torch.compile(m) if args.compile else m",
@@ -368,33 +303,7 @@ def test_what_is_said(name: str) -> None:
 
 
 NOT_SAID: dict[str, tuple[str, str]] = {
-    "a result that is returned": ("def f(m):\n    fast = torch.compile(m)\n    return fast", "Nothing uses"),
-    "a result for an inner function": (
-        "def f(m):\n    fast = torch.compile(m)\n    def g(x):\n        return fast(x)\n    return g",
-        "Nothing uses",
-    ),
-    "a global result": ("def f():\n    global fast\n    fast = torch.compile(g)", "Nothing uses"),
-    "a result of a loop that is kept": (
-        "def f(m):\n    for i, b in enumerate(m):\n        b = torch.compile(b)\n        m[i] = b",
-        "Nothing uses",
-    ),
     "in place alone": ("def f(m: nn.Module):\n    m.compile()\n    return m", "None"),
-    "a known mode": ("f = torch.compile(g, mode='reduce-overhead')", "mode"),
-    "unpacked arguments": ("def f(g, a, k):\n    return torch.compile(g, *a, **k)", "its name"),
-    "an unknown name as mode": ("def f(g, m, o):\n    return torch.compile(g, mode=m, options=o)", "together"),
-    "inductor with a mode": ("f = torch.compile(g, backend='inductor', mode='max-autotune')", "ignores"),
-    "a backend of their own": ("f = torch.compile(g, backend=mine, mode='max-autotune')", "ignores"),
-    "the default mode": ("f = torch.compile(g, backend='eager', mode='default')", "ignores"),
-    "the blocks, else the whole": (
-        "def f(model, parts):\n    if parts:\n        for b in model.blocks:\n            b.compile(dynamic=True)\n"
-        "    else:\n        model = torch.compile(model)\n    return model",
-        "as a whole",
-    ),
-    "the blocks, or the whole by another option": (
-        "def f(model, parts, whole):\n    if parts:\n        for b in model.blocks:\n"
-        "            b.compile(dynamic=True)\n    if whole:\n        model = torch.compile(model)\n    return model",
-        "as a whole",
-    ),
     "another model is wrapped": (
         "from torch.nn.parallel import DistributedDataParallel as DDP\n"
         "def f(a, b):\n    a = torch.compile(a)\n    return a, DDP(b)",
@@ -415,41 +324,6 @@ NOT_SAID: dict[str, tuple[str, str]] = {
         "def f(m):\n    return torch.compile(m)\ndef g(m):\n    return DDP(m)",
         "wrap",
     ),
-    "saved before": ("def f(m):\n    s = m.state_dict()\n    m = torch.compile(m)\n    return m, s", "_orig_mod"),
-    "saved in place": ("def f(m: nn.Module):\n    m.compile()\n    return m.state_dict()", "_orig_mod"),
-    "the original is saved": ("def f(m):\n    fast = torch.compile(m)\n    return fast, m.state_dict()", "_orig_mod"),
-    "they know of the prefix": (
-        "def f(m):\n    m = torch.compile(m)\n"
-        "    return {k.removeprefix('_orig_mod.'): v for k, v in m.state_dict().items()}",
-        "`module.compile()` keeps",
-    ),
-    "another module by then": (
-        "def f(m, n):\n    m = torch.compile(m)\n    m = n\n    return m.state_dict()",
-        "_orig_mod",
-    ),
-    "wrapped by then": (
-        "from torch.nn.parallel import DistributedDataParallel as DDP\n"
-        "def f(m):\n    m = torch.compile(m)\n    m = DDP(m)\n    return m.state_dict()",
-        "keys of its",
-    ),
-    "saved from elsewhere in the class": (
-        "class T:\n    def compile_it(self, m):\n        self.m = torch.compile(m)\n"
-        "    def save(self):\n        return self.m.state_dict()",
-        "_orig_mod",
-    ),
-    "a method of every module": ("def f(m):\n    m = torch.compile(m)\n    m.eval()\n    return m", "original module"),
-    "a method that runs nothing": (
-        "class Net(nn.Module):\n    def size(self):\n        return 1\n"
-        "def f():\n    net = torch.compile(Net())\n    return net.size()",
-        "original module",
-    ),
-    "generate in place": ("def f(m: nn.Module, x):\n    m.compile()\n    return m.generate(x)", "original module"),
-    "generate of a compiled forward": (
-        "def f(m, x):\n    m.forward = torch.compile(m.forward)\n    return m.generate(x)",
-        "original module",
-    ),
-    "a setting of inductor": ("import torch._inductor.config as c\nc.disable = True", "Nothing is compiled"),
-    "a setting that is off": ("torch._dynamo.config.suppress_errors = False", "unseen"),
     "the entry of a script": ("if __name__ == '__main__':\n    f = torch.compile(g)", "Only if"),
     "two configurations": (
         "class A:\n    compile: bool = True\nclass B:\n    compile: bool = False\n"
@@ -506,37 +380,6 @@ def fresh() -> Iterator[None]:
     torch._dynamo.reset()
 
 
-@contextlib.contextmanager
-def setting(name: str, value: object) -> Iterator[None]:
-    with torch._dynamo.config.patch(**{name: value}):
-        yield
-
-
-def test_arguments_that_raise() -> None:
-    with pytest.raises(RuntimeError, match="both can't be specified"):
-        torch.compile(Layer(), mode="default", options={})
-    with pytest.raises(RuntimeError, match="Unrecognized mode"):
-        torch.compile(Layer(), mode="max_autotune")
-    with pytest.raises(TypeError):
-        torch.compile(Layer(), "inductor")  # type: ignore[call-overload]
-    with pytest.raises(TypeError):
-        torch.compile(Layer(), cudagraphs=True)  # type: ignore[call-overload]
-
-
-def test_the_modes_and_the_arguments_that_there_are() -> None:
-    import inspect
-
-    from torch._inductor import list_mode_options
-
-    assert set(MODES) >= set(list_mode_options())
-    assert set(inspect.signature(torch.compile).parameters) - {"model"} <= COMPILE_ARGUMENTS
-
-
-@pytest.mark.parametrize("backend", ["eager", "aot_eager", "aot_eager_decomp_partition"])
-def test_backends_go_on_without_a_mode(backend: str) -> None:
-    assert torch.compile(Layer(), backend=backend, mode="max-autotune")(X).shape == X.shape
-
-
 def test_a_discarded_result_compiles_nothing() -> None:
     count, model = Count(), Layer()
     torch.compile(model, backend=count)
@@ -551,73 +394,3 @@ def test_in_place_gives_none_and_keeps_names() -> None:
     assert next(iter(torch.compile(model).state_dict())) == "_orig_mod.inner.weight"
     with pytest.raises(RuntimeError, match="Missing key"):
         torch.compile(model).load_state_dict(Layer().state_dict())
-
-
-def test_methods_of_the_original_run_uncompiled() -> None:
-    count = Count()
-    torch.compile(Layer(), backend=count).generate(X)
-    assert count.graphs == 0
-    for compiled in (Layer(), Layer()):
-        compiled.compile(backend=count)
-        compiled.generate(X)
-    assert count.graphs > 0
-
-
-def test_the_whole_takes_in_its_parts() -> None:
-    whole, part, model = Count(), Count(), nn.Sequential(Layer(), Layer())
-    for block in model:
-        block.compile(backend=part)
-    torch.compile(model, backend=whole)(X)
-    assert (whole.graphs, part.graphs) == (1, 0)
-
-
-def test_hooks_stay_outside_of_a_compiled_forward() -> None:
-    model, seen = Layer(), []
-    model.register_forward_hook(lambda *_: seen.append(torch.compiler.is_compiling()))
-    model.forward = torch.compile(model.forward, backend=Count())  # type: ignore[method-assign]
-    model(X)
-    assert seen == [False]
-
-
-def test_compiling_in_each_call_finds_what_is_compiled() -> None:
-    count, model = Count(), Layer()
-    for _ in range(3):
-        torch.compile(model.generate, backend=count)(X)
-    assert count.graphs == 1
-
-
-@pytest.mark.parametrize("mark", ["mark_dynamic", "maybe_mark_dynamic"])
-def test_marks_hold_against_dynamic_false(mark: str) -> None:
-    count = Count()
-    f = torch.compile(lambda x: x * 2, backend=count, dynamic=False)
-    for size in (3, 4, 5):
-        x = torch.ones(size, 2)
-        getattr(torch._dynamo, mark)(x, 0)
-        f(x)
-    assert count.graphs == 1
-
-
-def test_what_settings_do() -> None:
-    with setting("cache_size_limit", 77):
-        assert torch._dynamo.config.recompile_limit == 77
-    count = Count()
-    with setting("disable", True):
-        torch.compile(Layer(), backend=count)(X)
-    assert count.graphs == 0
-    f = torch.compile(lambda x: x + 1, backend=count)
-    with setting("error_on_recompile", True), pytest.raises(torch._dynamo.exc.RecompileError):
-        f(torch.ones(2))
-        f(torch.ones(3))
-
-
-def test_suppressed_errors_run_eagerly() -> None:
-    def broken(graph: torch.fx.GraphModule, inputs: list[torch.Tensor]) -> Callable[..., Any]:
-        raise ValueError("broken")
-
-    with setting("suppress_errors", True):
-        assert torch.equal(torch.compile(lambda x: x + 1, backend=broken)(X), X + 1)
-
-
-def test_settings_without_effect_say_so() -> None:
-    with pytest.warns(FutureWarning, match="does not do anything"):
-        assert torch._dynamo.config.inline_inbuilt_nn_modules

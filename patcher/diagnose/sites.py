@@ -22,8 +22,6 @@ _BASES = re.compile(r"^[ \t]*class[ \t]+\w+[ \t]*\(([^)]*)\)", re.MULTILINE)
 _LISTED = re.compile(r"self\.(\w+)[^=\n]*=[^\n]*(?:ModuleList|Sequential|ModuleDict)")
 _WORD = re.compile(r"\w+")
 _LONGEST = 200
-#: Marks that make a dimension dynamic.
-_DYNAMIC = frozenset({"mark_dynamic", "maybe_mark_dynamic", "mark_unbacked"})
 
 
 def compile_sites(files: Sequence[tuple[str, str]]) -> tuple[CompileSite, ...]:
@@ -35,12 +33,6 @@ def compile_sites(files: Sequence[tuple[str, str]]) -> tuple[CompileSite, ...]:
     }
     index = ModuleIndex([(".".join(PurePath(path).with_suffix("").parts), s) for path, s in parsed.items()])
     calls = {path: compile_calls(parsed[path], index) for path in telling if path in parsed}
-    marks = [
-        f"{path}:{call.node.lineno}"
-        for path, found in calls.items()
-        for call in found
-        if call.kind == "mark" and call.what.rpartition(".")[2] in _DYNAMIC
-    ]
     declarations = Declarations(parsed.items())
     sites: list[CompileSite] = []
     for path, found in calls.items():
@@ -48,7 +40,7 @@ def compile_sites(files: Sequence[tuple[str, str]]) -> tuple[CompileSite, ...]:
             continue
         syntax = parsed[path]
         bindings = Bindings(syntax)
-        place = Place(syntax, bindings, found, wrappings(syntax, bindings), index, marks, declarations)
+        place = Place(syntax, bindings, wrappings(syntax, bindings), declarations)
         sites += [_site(path, call, place) for call in found]
     return tuple(sites)
 

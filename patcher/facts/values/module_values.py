@@ -127,7 +127,6 @@ class ModuleIndex:
     def __init__(self, files: Sequence[tuple[str, Syntax]] = ()) -> None:
         self._bases: defaultdict[str, list[tuple[str, list[str]]]] = defaultdict(list)
         self._known: dict[str, bool] = {}
-        self.computing: set[str] = set()
         self.modules: set[str] = set()
         self.containers: set[str] = set()
         held: list[tuple[str, str]] = []
@@ -141,8 +140,6 @@ class ModuleIndex:
                 self.containers.add(attribute)
             if self.is_module_class(made):
                 self.modules.add(attribute)
-        for module, syntax in files:
-            self.computing |= {m.name for cls in syntax.by_type[ast.ClassDef] for m in self._computing(cls, module)}
 
     def is_module_class(self, name: str) -> bool:
         """Whether the dotted class is an nn.Module, by its bases or by what is known of PyTorch and its libraries."""
@@ -165,21 +162,6 @@ class ModuleIndex:
         if not same and len(found) == 1:  # a package gives it on: the name alone decides, when there is just one
             same = [found[0][1]]
         return any(self.is_module_class(b) for bases in same for b in bases)
-
-    def _computing(self, cls: ast.AST, module: str) -> Iterator[ast.FunctionDef]:
-        """The methods of a module class, other than ``forward``, that run the module or a part of it."""
-        assert isinstance(cls, ast.ClassDef)
-        if not self.is_module_class(f"{module}.{cls.name}" if module else cls.name):
-            return
-        for method in cls.body:
-            if not isinstance(method, ast.FunctionDef) or method.name.startswith("__") or method.name == "forward":
-                continue
-            me = self_name(method)
-            for call in (n for n in ast.walk(method) if isinstance(n, ast.Call)):
-                text = dotted(call.func)
-                if me and text and (text in (me, f"{me}.forward") or text.removeprefix(f"{me}.") in self.modules):
-                    yield method
-                    break
 
 
 def _held(cls: ast.ClassDef, syntax: Syntax) -> Iterator[tuple[str, str]]:
