@@ -11,10 +11,10 @@ import os
 from collections import Counter
 from collections.abc import Callable
 from types import MethodType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
-from torch import nn
+if TYPE_CHECKING:  # PyTorch may read settings that a script makes first
+    from torch import nn
 
 logger = logging.getLogger(__name__)
 
@@ -76,6 +76,8 @@ def compile_model(model: Any, args: Any) -> Any:
     A model without repeated blocks is compiled as a whole. Where blocks are
     swapped between devices, their linear layers stay eager.
     """
+    from torch import nn
+
     if not args.compile:
         return model
     inner = model
@@ -128,6 +130,8 @@ def repeated_blocks(model: nn.Module) -> list[nn.Module]:
 
     Else the outermost ones of lists that hold several of a class.
     """
+    from torch import nn
+
     declared = getattr(model, "_repeated_blocks", None) or ()
     if declared:
         return [m for m in model.modules() if type(m).__name__ in declared]
@@ -158,6 +162,8 @@ def disable_linear_from_compile(module: nn.Module) -> None:
 
 
 def _eager(forward: Callable[..., Any]) -> Callable[..., Any]:
+    import torch
+
     if isinstance(forward, MethodType):
         # still a method: a deep copy of its module gets one of its own
         own = torch.compiler.disable(forward.__func__)
@@ -168,19 +174,23 @@ def _eager(forward: Callable[..., Any]) -> Callable[..., Any]:
 
 def _is_block(module: nn.Module) -> bool:
     """Whether it computes by itself, with weights, and is more than a layer."""
+    from torch import nn
+
     holds = isinstance(module, (nn.ModuleList, nn.ModuleDict, nn.Sequential))
     weights = next(module.parameters(), None) is not None
     return not holds and weights and any(True for _ in module.children())
 
 
 def _compile_in_place(module: nn.Module, options: dict[str, Any]) -> None:
+    import torch
+
     if str(type(module).forward.__module__).startswith("torch.nn."):
         # PyTorch compiles no frame of its own: it is called from one of ours;
         # kept where Module.compile keeps it: copies and pickles are without
         call = _calling(module._call_impl)
         module._compiled_call_impl = torch.compile(call, **options)
     else:
-        nn.Module.compile(module, **options)
+        torch.nn.Module.compile(module, **options)
 
 
 def _calling(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -191,6 +201,8 @@ def _calling(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _set_limit(limit: int) -> None:
+    import torch
+
     config = torch._dynamo.config
     newer = hasattr(config, "recompile_limit")
     setattr(config, "recompile_limit" if newer else "cache_size_limit", limit)

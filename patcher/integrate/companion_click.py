@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
-import types
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import click
@@ -76,7 +76,7 @@ def add_compile_arguments(function: Callable[..., Any]) -> Callable[..., Any]:
     def command(*args: Any, **kwargs: Any) -> Any:
         given = {**names, **kwargs}
         own = {k: v for k, v in kwargs.items() if k not in names}
-        return function(*args, compile_args=types.SimpleNamespace(**given), **own)
+        return function(*args, compile_args=SimpleNamespace(**given), **own)
 
     for option in reversed(options):
         command = option(command)

@@ -13,7 +13,7 @@ from patcher.edits import apply
 from patcher.integrate.module_source import composed
 from patcher.integrate.plan import COMPILES, Change, Plan, Wanted, planned
 from patcher.integrate.remarks import Remark
-from patcher.integrate.style import imports_torch_late, module_text, with_import
+from patcher.integrate.style import with_import
 from patcher.limits import line_limit
 from patcher.results import FileResult
 from patcher.rule import Fix
@@ -55,17 +55,12 @@ def integrated(paths: Sequence[str], wanted: Wanted) -> Integration:
     if plan.refused or plan.done:
         return Integration(plan)
     new = str(Path(paths[0]).with_name(f"{wanted.module}.py"))
-    late = any(
-        imports_torch_late(s.text, str(Path(s.path).parent), plan.changes[s.path].imports)
-        for s in sources
-        if s.path in plan.changes and plan.changes[s.path].imports
-    )
-    text = composed(plan.kind, late, plan.excluded)
+    text = composed(plan.kind, plan.excluded)
     there = os.path.lexists(new)
-    if there and not _serves(new, [text, composed(plan.kind, True, plan.excluded)]):
+    if there and not _serves(new, text):
         return Integration(Plan(refused=(Remark(new, 0, _other(new)),)))
-    written = module_text(sources[0].text, text).encode("utf-8")
-    results = [] if there else [FileResult(new, b"", written, created=True)]
+    written = text.replace("\n", "\r\n") if "\r\n" in sources[0].text else text
+    results = [] if there else [FileResult(new, b"", written.encode("utf-8"), created=True)]
     for source in sources:
         try:
             results += _patched(source, plan.changes.get(source.path))
@@ -97,10 +92,10 @@ def _told(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
-def _serves(path: str, texts: Sequence[str]) -> bool:
-    """Whether the file is one of ``texts``, in whatever style."""
+def _serves(path: str, text: str) -> bool:
+    """Whether the file is ``text``, in whatever style."""
     tree = _tree(path)
-    return tree is not None and ast.dump(tree) in [ast.dump(_parsed(text)) for text in texts]
+    return tree is not None and ast.dump(tree) == ast.dump(_parsed(text))
 
 
 def _other(path: str) -> str:

@@ -1,27 +1,11 @@
-"""The text of the new module, written as the script is: its quotes, its indentation, its line endings."""
+"""Where the import of the new module goes in a script."""
 
 from __future__ import annotations
 
 import ast
-import io
-import re
-import tokenize
 from pathlib import Path
 
 from patcher.lines import split_lines
-
-_INDENT = "    "
-_STRING = re.compile(r"""(?P<prefix>[A-Za-z]*)(?P<quote>"|')(?P<text>[^"'\\]*)(?P=quote)""")
-
-
-def module_text(script: str, text: str) -> str:
-    """``text``, the source of the new module, as a script with the text ``script`` is written."""
-    if _prefers_single(script):
-        text = _single(text)
-    indent = _indentation(script)
-    if indent != _INDENT:
-        text = _indented(text, indent)
-    return text.replace("\n", "\r\n") if "\r\n" in script else text
 
 
 def with_import(text: str, statement: str, folder: str) -> str:
@@ -34,16 +18,6 @@ def with_import(text: str, statement: str, folder: str) -> str:
     ending = next((line[len(line.rstrip("\r\n")) :] for line in lines if line.endswith(("\n", "\r"))), "\n")
     apart = [] if local or not at else [ending]
     return "".join([*lines[:at], *apart, statement + ending, *lines[at:]])
-
-
-def imports_torch_late(text: str, folder: str, statement: str) -> bool:
-    """Whether nothing above the place of the import ``statement`` in ``text`` imports PyTorch."""
-    tree = ast.parse(text)
-    at, _ = _below_imports(tree, folder, statement)
-    above = [s for s in tree.body if s.lineno <= at]
-    said = [a.name for s in above if isinstance(s, ast.Import) for a in s.names]
-    said += [s.module or "" for s in above if isinstance(s, ast.ImportFrom) and not s.level]
-    return all(name.partition(".")[0] != "torch" for name in said)
 
 
 def _below_imports(tree: ast.Module, folder: str, new: str) -> tuple[int, bool]:
@@ -71,41 +45,3 @@ def _is_local(statement: ast.Import | ast.ImportFrom, folder: str, new: str) -> 
         return True
     top = Path(folder) / said.partition(".")[0]
     return top.is_dir() or top.with_suffix(".py").is_file()
-
-
-def _prefers_single(script: str) -> bool:
-    quotes = [match["quote"] for token in _strings(script) if (match := _STRING.fullmatch(token.string)) is not None]
-    return quotes.count("'") > quotes.count('"')
-
-
-def _strings(text: str) -> list[tokenize.TokenInfo]:
-    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
-    return [token for token in tokens if token.type == tokenize.STRING]
-
-
-def _single(text: str) -> str:
-    """The text with ' for ", where a string has neither in it."""
-    lines = text.split("\n")
-    for token in reversed(_strings(text)):
-        match = _STRING.fullmatch(token.string)
-        if match is not None and match["quote"] == '"':
-            (row, start), (_, end) = token.start, token.end
-            line = lines[row - 1]
-            lines[row - 1] = f"{line[:start]}{match['prefix']}'{match['text']}'{line[end:]}"
-    return "\n".join(lines)
-
-
-def _indentation(script: str) -> str:
-    """What the script indents by."""
-    for token in tokenize.generate_tokens(io.StringIO(script).readline):
-        if token.type == tokenize.INDENT:
-            return token.string
-    return _INDENT
-
-
-def _indented(text: str, indent: str) -> str:
-    def again(line: str) -> str:
-        blank = len(line) - len(line.lstrip(" "))
-        return indent * (blank // len(_INDENT)) + " " * (blank % len(_INDENT)) + line[blank:]
-
-    return "\n".join(map(again, text.split("\n")))
