@@ -19,7 +19,7 @@ def described(rule: Rule) -> RuleText:
     title = " ".join(doc.partition("\n\n")[0].replace("``", "`").split())
     url = _URL.search(doc)
     shown = next((example for example in rule.invalid if example.after is not None), None)
-    parts = [_markdown(doc)]
+    parts = [markdown(doc)]
     if shown is not None and shown.after is not None:
         before, after = (textwrap.dedent(code).strip("\n") for code in (shown.before, shown.after))
         parts.append(f"**Example: {shown.title}**\n\n```python\n{before}\n```\n\nbecomes\n\n```python\n{after}\n```")
@@ -28,7 +28,7 @@ def described(rule: Rule) -> RuleText:
     )
 
 
-def _markdown(doc: str) -> str:
+def markdown(doc: str) -> str:
     """The docstring with its headings bold, and what stands below them in the place where they begin."""
     lines = []
     for line in doc.replace("``", "`").splitlines():

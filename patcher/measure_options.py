@@ -73,6 +73,9 @@ def _with(function: _F, options: Sequence[Callable[[_F], _F]]) -> _F:
     return function
 
 
+#: What these options are called as keywords.
+NAMES = tuple(str(option.name) for option in getattr(measure_options(lambda: None), "__click_params__", ()))
+
 #: What ``--verify-only`` may be told of the cases that it counts.
 _COUNTING = (
     "case", "lock", "mode", "vary", "backend", "python", "time_limit", "memory_limit", "verbose_compile",

@@ -134,8 +134,7 @@ WALLS: dict[str, set[str]] = {
     },
     "patcher.report.diagnosis_json": {
         "patcher.diagnose.diagnosis",
-        "patcher.harness.compare",
-        "patcher.harness.measured",
+        "patcher.report.harness",
         "patcher.version",
     },
     "patcher.diagnose": set(),
@@ -507,7 +506,7 @@ WALLS: dict[str, set[str]] = {
         *TYPES,
     },
     "patcher.editor.edits": {"patcher.lines", "patcher.results"},
-    "patcher.editor.pages": {"patcher.diagnose.latest", *TYPES},
+    "patcher.editor.pages": {"patcher.described", "patcher.diagnose.latest", *TYPES},
     "patcher.editor.protocol": {"patcher.editor", "patcher.lines", "patcher.results"},
     "patcher.editor.actions": {"patcher.editor", "patcher.ignores", "patcher.lines", "patcher.spans", *TYPES},
     "patcher.editor.server": {

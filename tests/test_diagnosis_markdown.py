@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 import pytest
 
@@ -17,7 +17,7 @@ from patcher.report.markdown.causes import impact
 from patcher.report.reading import READING, SEVERITY
 from patcher.report.sections import TITLES
 from tests import diagnosis_samples as samples
-from tests.test_compare import document, failing, toy, variant
+from tests.test_compare import document, toy
 
 
 def section(page: str, title: str) -> str:
@@ -150,70 +150,6 @@ def test_a_search_that_kept_nothing_says_so() -> None:
 )
 def test_no_cause_is_no_praise_where_something_went_wrong(sample: str, sentence: str) -> None:
     assert section(diagnosis_markdown(samples.SAMPLES[sample]()), "## Summary").endswith(sentence)
-
-
-BROKEN = samples.cause(fate="removed", impact=Impact(breaks=2, launches=4))
-COSTLY = {"oc": {"launches": 48, "operators": 500, "counts": {"breaks": 4}}}
-
-
-def without_effect(causes: tuple[Cause, ...] = (BROKEN,), modes: tuple[str, ...] = ("default",), **given: Any) -> str:
-    """What the verdict says after ``All fixes together``; ``given``: figures of the patched tree."""
-    results = from_json(document(toy(modes=modes, **COSTLY, pc={"operators": 500, **given}), modes=list(modes)))
-    text = " ".join(told(causes=causes, results=results, judgement=None, effect="an effect").split())
-    return text.partition("All fixes together: an effect.")[2].partition("## How the repository")[0].strip()
-
-
-@pytest.mark.parametrize(
-    ("patched", "sentence"),
-    [
-        (
-            {"launches": 48, "counts": {"breaks": 4}},
-            "launches stay at 48 and breaks stay at 4: what breaks behind them costs as much.",
-        ),
-        ({"launches": 48, "counts": {"breaks": 3}}, "launches stay at 48: what breaks behind them costs as much."),
-        (
-            {"launches": 50, "counts": {"breaks": 5}},
-            "launches rise from 48 to 50 and breaks rise from 4 to 5: what breaks behind them costs more.",
-        ),
-        ({"launches": 48}, "launches stay at 48."),
-        (
-            {"launches": 50, "operators": 900, "counts": {"breaks": 5}},
-            "launches rise from 48 to 50 and breaks rise from 4 to 5;"
-            " more is compiled (captured operators 500 -> 900).",
-        ),
-    ],
-)
-def test_causes_that_go_away_without_any_effect(patched: dict[str, Any], sentence: str) -> None:
-    assert without_effect(**patched) == f"The fixes remove 1 cause, but {sentence}"
-
-
-def test_functions_that_are_not_given_up_any_more_explain_more_launches() -> None:
-    before = {"launches": 48, "operators": 500, "counts": {"breaks": 4, "dropped_frames": 2}}
-    after = {"launches": 60, "operators": 505, "counts": {"breaks": 1, "dropped_frames": 1}}
-    results = from_json(document(toy(oc=before, pc=after)))
-    text = " ".join(told(causes=(BROKEN, BROKEN), results=results, judgement=None).split())
-    assert "The fixes remove 2 causes, but launches rise from 48 to 60; fewer functions are given up." in text
-
-
-def test_an_effect_needs_no_explanation() -> None:
-    assert without_effect(launches=47, counts={"breaks": 9}) == ""  # fewer launches for more breaks
-    again = samples.cause(fate="removed", impact=Impact(recompiles=3))
-    assert without_effect((again,), launches=48, counts={"breaks": 4}) == ""  # it never cost launches
-    left = samples.cause(fate="remains", impact=Impact(breaks=2, launches=4))
-    assert without_effect((left,), launches=48, counts={"breaks": 4}) == ""
-    only = samples.cause(fate="removed", impact=Impact(breaks=1))
-    assert without_effect((only,), launches=48, counts={"breaks": 3}) == ""
-    assert "but breaks stay at 4: what" in without_effect((only,), launches=48, counts={"breaks": 4})
-
-
-def test_without_both_trees_nothing_is_said_of_the_effect() -> None:
-    broken = variant("pc", "default", **failing("compile-error"))
-    case = toy(**COSTLY)
-    case["variants"] = [broken if item["tree"] == "patched" and item["mode"] else item for item in case["variants"]]
-    case["comparisons"] = case["comparisons"][:2]
-    results = from_json(document(case))
-    assert "The fixes remove" not in told(causes=(BROKEN,), results=results, judgement=None)
-    assert "The fixes remove" not in told(causes=(BROKEN,), results=None, judgement=None)
 
 
 def test_what_was_counted_without_its_causes() -> None:

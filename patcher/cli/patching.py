@@ -6,8 +6,8 @@ import contextlib
 import os
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +22,11 @@ from patcher.cli.words import OTHERS, SPELLED, is_word
 from patcher.config import FORMATS, Config, load, nearest
 from patcher.described import described
 from patcher.discover import Exclude, missing
+from patcher.harness.run import Event
 from patcher.ignores import OF_COMMENTS
 from patcher.kept import default_folder
-from patcher.measure import TEST_FORMATS, judged, test
+from patcher.measure import TEST_FORMATS, Request, judged, test
+from patcher.measure_options import NAMES as MEASURE_NAMES
 from patcher.measure_options import change_from, located, measure_options, request_from
 from patcher.observed import Observations, read
 from patcher.options import settings_from
@@ -138,108 +140,129 @@ def patching(rules: Sequence[Rule], word: str = "") -> click.Command:
     @click.option("--no-cache", is_flag=True, help="Use no results of earlier runs, and keep none.")
     @measure_options
     @click.version_option(VERSION, prog_name="fix-compile")
-    def patch(
-        paths: tuple[str, ...],
-        dry_run: bool,
-        verify_only: bool,
-        strict: bool,
-        diff_base: str | None,
-        baseline: str | None,
-        write_baseline: bool,
-        yes: bool,
-        backup: bool,
-        backup_dir: str | None,
-        select: tuple[str, ...],
-        ignore: tuple[str, ...],
-        every: bool,
-        unsafe: bool,
-        evidence: str | None,
-        device_asserts: bool | None,
-        compiled: tuple[str, ...],
-        strategy: tuple[str, ...],
-        capacity: int | None,
-        format_: str | None,
-        target_torch: str | None,
-        jobs: int | None,
-        quiet: bool,
-        no_color: bool,
-        no_cache: bool,
-        **asked: Any,
-    ) -> calls.Told:
-        if verify_only and (dry_run or asked["test"]):
-            raise click.UsageError(f"--verify-only and {'--dry-run' if dry_run else '--test'} exclude each other")
-        for option, given in (
-            ("strict", strict),
-            ("diff-base", diff_base),
-            ("baseline", baseline),
-            ("write-baseline", write_baseline),
-        ):
-            if given and not verify_only:
-                raise click.UsageError(f"--{option} goes with --verify-only")
-        if write_baseline and diff_base:
-            raise click.UsageError("--write-baseline and --diff-base exclude each other: a baseline is of all findings")
-        if "-" in paths and (len(paths) > 1 or asked["test"]):
-            raise click.UsageError("- (standard input) goes alone, and not with --test")
-        piped = paths == ("-",)
-        judges = bool(asked["patch"] or asked["against"])
-        if word == "judge" and not judges:
-            raise click.UsageError("--patch DIFF (-: standard input) or --against REV says what is to be judged")
-        reads = verify_only or judges or (dry_run and not asked["test"])
-        paths = given_paths(paths, asked["package"], word, reads_only=reads)
-        config = load(paths[0] if paths else os.curdir)
-        shape = format_ or config.format or "text"
-        if shape not in (TEST_FORMATS if asked["test"] else FORMATS):
-            raise click.UsageError(f"--format {shape} {'does not go' if asked['test'] else 'goes'} with --test")
-        request = request_from(asked, config, verify_only)
-        paths = (*paths, *located(request))
-        shown = measured(rules)
-        settings = settings_from(
-            rules, config, select, ignore, unsafe, strategy, target_torch, shown, device_asserts, compiled, capacity
-        )
-        settings = replace(settings, observed=_evidence(evidence)) if evidence else settings
-        if judges and request is not None:
-            empty = Outcome("dry-run", (), VERSION, settings.target_torch, settings.unsafe, quiet)
-            change, command = change_from(asked, request, paths), [*program_words(), *sys.argv[1:]]
-            return judged(change, empty, request, paths, command, shape, None if quiet else measuring())
-        store = calls.store_for(paths[0], config, backup_dir)
-        try:
-            kept = None if no_cache or piped else default_folder()
-            data = sys.stdin.buffer.read() if piped else b""
-            with _in_a_file(data) if piped else contextlib.nullcontext(paths) as files:
-                each = verify_only and shape == "sarif"
-                results = _results(files, rules, settings, config, jobs, quiet, not verify_only, kept, every, each)
-            results = [replace(result, path=_STDIN) for result in results] if piped else results
-        except KeyboardInterrupt:
-            return calls.Told(calls.INTERRUPTED, err=("interrupted; nothing was changed",))
-        call: Call = "dry-run" if dry_run else "verify-only" if verify_only else "apply"
-        outcome = Outcome(
-            call, tuple(results), VERSION, settings.target_torch, settings.unsafe, quiet, measured=shown.lines
-        )
-        if shape == "sarif":
-            outcome = replace(outcome, described={rule.code: described(rule) for rule in rules})
-        if verify_only:
-            known = known_file(baseline, config, write_baseline)
-            against = Against(diff_base, known, write_baseline, request, asked["lock"], None if quiet else measuring())
-            command = [*program_words(), *sys.argv[1:]]
-            told = checked(replace(outcome, strict=strict), against, store, paths, shape, program(), command)
-            return _painted(told, shape, no_color)
-        originals = store if backup else None
-        if request is not None:
-            write = None if dry_run else lambda proven: write_down(proven, originals)
-            command = [*program_words(), *sys.argv[1:]]
-            told = test(outcome, request, paths, command, shape, None if quiet else measuring(), write)
-            return with_budgets(told, request, paths, command) if asked["lock"] else told
-        if dry_run:
-            return calls.dry_run(outcome, shape, colour(no_color))
-        if piped:
-            return calls.filtered(outcome, data, shape)
-        if not yes and shape == "text" and asks() and any(result.changed for result in results):
-            return _when_agreed(outcome, originals, colour(no_color))
-        return _painted(write_down(outcome, originals, shape), shape, no_color)
+    def patch(**options: Any) -> calls.Told:
+        return _patch(rules, word, options)
 
     if word:
         _hide(patch, word)
     return patch
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What a call works with. ``options``: by their names; ``request``: what is to be measured; ``shape``: the format.
+
+    ``paths``: with the folders of installed packages that are named.
+    """
+
+    options: Mapping[str, Any]
+    config: Config
+    paths: tuple[str, ...]
+    shape: str
+    request: Request | None
+    command: tuple[str, ...]
+
+    @property
+    def piped(self) -> bool:
+        """Whether the source comes from standard input."""
+        return self.paths == ("-",)
+
+    @property
+    def progress(self) -> Callable[[Event], None] | None:
+        """What is told of measurements while they run."""
+        return None if self.options["quiet"] else measuring()
+
+
+def _patch(rules: Sequence[Rule], word: str, options: Mapping[str, Any]) -> calls.Told:
+    """What the call comes to; ``options``: by their names."""
+    _refuse(word, options)
+    asked, shown = _asked(word, options), measured(rules)
+    settings = settings_from(
+        rules,
+        asked.config,
+        options["select"],
+        options["ignore"],
+        options["unsafe"],
+        options["strategy"],
+        options["target_torch"],
+        shown,
+        options["device_asserts"],
+        options["compiled"],
+        options["capacity"],
+    )
+    settings = replace(settings, observed=_evidence(options["evidence"])) if options["evidence"] else settings
+    call: Call = "dry-run" if options["dry_run"] else "verify-only" if options["verify_only"] else "apply"
+    outcome = Outcome(call, (), VERSION, settings.target_torch, settings.unsafe, options["quiet"])
+    if (options["patch"] or options["against"]) and asked.request is not None:
+        change = change_from(options, asked.request, asked.paths)
+        outcome = replace(outcome, call="dry-run")
+        return judged(change, outcome, asked.request, asked.paths, asked.command, asked.shape, asked.progress)
+    store = calls.store_for(asked.paths[0], asked.config, options["backup_dir"])
+    try:
+        data = sys.stdin.buffer.read() if asked.piped else b""
+        results = _results(asked, data, rules, settings)
+    except KeyboardInterrupt:
+        return calls.Told(calls.INTERRUPTED, err=("interrupted; nothing was changed",))
+    texts = {rule.code: described(rule) for rule in rules} if asked.shape == "sarif" else {}
+    outcome = replace(outcome, results=tuple(results), measured=shown.lines, described=texts)
+    return _checked(asked, outcome, store) if options["verify_only"] else _written(asked, outcome, store, data)
+
+
+def _asked(word: str, options: Mapping[str, Any]) -> _Asked:
+    judges = bool(options["patch"] or options["against"])
+    reads = options["verify_only"] or judges or (options["dry_run"] and not options["test"])
+    paths = given_paths(options["paths"], options["package"], word, reads_only=reads)
+    config = load(paths[0] if paths else os.curdir)
+    shape = options["format_"] or config.format or "text"
+    if shape not in (TEST_FORMATS if options["test"] else FORMATS):
+        raise click.UsageError(f"--format {shape} {'does not go' if options['test'] else 'goes'} with --test")
+    request = request_from({name: options[name] for name in MEASURE_NAMES}, config, options["verify_only"])
+    command = (*program_words(), *sys.argv[1:])
+    return _Asked(options, config, (*paths, *located(request)), shape, request, command)
+
+
+def _checked(asked: _Asked, outcome: Outcome, store: Store) -> calls.Told:
+    options, config = asked.options, asked.config
+    known = known_file(options["baseline"], config, options["write_baseline"])
+    against = Against(
+        options["diff_base"], known, options["write_baseline"], asked.request, options["lock"], asked.progress
+    )
+    outcome = replace(outcome, strict=options["strict"])
+    told = checked(outcome, against, store, asked.paths, asked.shape, program(), asked.command)
+    return _painted(told, asked.shape, options["no_color"])
+
+
+def _written(asked: _Asked, outcome: Outcome, store: Store, data: bytes) -> calls.Told:
+    """What is measured, shown or written of the fixes; ``data``: what came in on standard input."""
+    options, request, shape = asked.options, asked.request, asked.shape
+    originals, in_colour = store if options["backup"] else None, colour(options["no_color"])
+    if request is not None:
+        write = None if options["dry_run"] else lambda proven: write_down(proven, originals)
+        told = test(outcome, request, asked.paths, asked.command, shape, asked.progress, write)
+        return with_budgets(told, request, asked.paths, asked.command) if options["lock"] else told
+    if options["dry_run"]:
+        return calls.dry_run(outcome, shape, in_colour)
+    if asked.piped:
+        return calls.filtered(outcome, data, shape)
+    if not options["yes"] and shape == "text" and asks() and any(result.changed for result in outcome.results):
+        return _when_agreed(outcome, originals, in_colour)
+    return _painted(write_down(outcome, originals, shape), shape, options["no_color"])
+
+
+def _refuse(word: str, asked: Mapping[str, Any]) -> None:
+    """Raise ``click.UsageError`` for options that do not go together."""
+    paths, verify_only = asked["paths"], asked["verify_only"]
+    if verify_only and (asked["dry_run"] or asked["test"]):
+        raise click.UsageError(f"--verify-only and {'--dry-run' if asked['dry_run'] else '--test'} exclude each other")
+    for option in ("strict", "diff_base", "baseline", "write_baseline"):
+        if asked[option] and not verify_only:
+            raise click.UsageError(f"--{option.replace('_', '-')} goes with --verify-only")
+    if asked["write_baseline"] and asked["diff_base"]:
+        raise click.UsageError("--write-baseline and --diff-base exclude each other: a baseline is of all findings")
+    if "-" in paths and (len(paths) > 1 or asked["test"]):
+        raise click.UsageError("- (standard input) goes alone, and not with --test")
+    if word == "judge" and not (asked["patch"] or asked["against"]):
+        raise click.UsageError("--patch DIFF (-: standard input) or --against REV says what is to be judged")
 
 
 def _evidence(file: str) -> Observations:
@@ -340,23 +363,18 @@ def write_down(outcome: Outcome, store: Store | None, shape: str = "text") -> ca
     return calls.apply(outcome, store, sys.argv[1:], shape, program())
 
 
-def _results(
-    paths: tuple[str, ...],
-    rules: Sequence[Rule],
-    settings: Settings,
-    config: Config,
-    jobs: int | None,
-    quiet: bool,
-    fixes: bool,
-    kept: Path | None,
-    every: bool,
-    each: bool,
-) -> list[FileResult]:
+def _results(asked: _Asked, data: bytes, rules: Sequence[Rule], settings: Settings) -> list[FileResult]:
+    options, config = asked.options, asked.config
     exclude = Exclude(config.exclude, str(config.root or os.curdir))
-    every = every or config.all
-    if quiet or not sys.stderr.isatty():
-        return run(paths, rules, settings, jobs or config.jobs, None, exclude, fixes, kept, every, each)
+    fixes, every = not options["verify_only"], options["every"] or config.all
+    kept = None if options["no_cache"] or asked.piped else default_folder()
+    each = options["verify_only"] and asked.shape == "sarif"
+    shows = not options["quiet"] and sys.stderr.isatty()
+    moving, jobs = progress() if shows else None, options["jobs"] or config.jobs
     try:
-        return run(paths, rules, settings, jobs or config.jobs, progress(), exclude, fixes, kept, every, each)
+        with _in_a_file(data) if asked.piped else contextlib.nullcontext(asked.paths) as files:
+            results = run(files, rules, settings, jobs, moving, exclude, fixes, kept, every, each)
     finally:
-        click.echo("\r\x1b[K", err=True, nl=False)
+        if shows:
+            click.echo("\r\x1b[K", err=True, nl=False)
+    return [replace(result, path=_STDIN) for result in results] if asked.piped else results

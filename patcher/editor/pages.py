@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
+from patcher.described import markdown
 from patcher.diagnose.latest import MeasuredCause
 from patcher.results import Reported
 from patcher.rule import Rule
 
 _FIXES = {"safe": "safe fix", "unsafe": "unsafe fix", "display-only": "no fix"}
-_HEADING = re.compile(r"^(\w[^\n]*):$")
 
 
 def page(found: Sequence[Reported], causes: Sequence[MeasuredCause], rules: Mapping[str, Rule]) -> str:
@@ -20,7 +20,7 @@ def page(found: Sequence[Reported], causes: Sequence[MeasuredCause], rules: Mapp
     for one in found:
         parts.append(_finding(one))
         if one.code in rules:
-            parts.append(_documentation(rules[one.code]))
+            parts.append(markdown(inspect.cleandoc(type(rules[one.code]).__doc__ or "")))
     return "\n\n---\n\n".join(parts)
 
 
@@ -42,19 +42,6 @@ def _measured(causes: Sequence[MeasuredCause]) -> str:
     lines = [f"**Measured here** by `{_plain(causes[0].command)}`, {when}:", ""]
     lines += [f"- {cause.severity}: {_markdown(cause.title)}. {_markdown(cause.told)}" for cause in causes]
     return "\n".join(lines)
-
-
-def _documentation(rule: Rule) -> str:
-    """The rule's docstring as Markdown."""
-    return "\n".join(_lines(inspect.cleandoc(type(rule).__doc__ or "").splitlines()))
-
-
-def _lines(doc: Iterable[str]) -> Iterable[str]:
-    for line in doc:
-        if heading := _HEADING.match(line):
-            yield f"**{heading[1]}**\n"
-        else:
-            yield line.removeprefix("    ").replace("``", "`")
 
 
 def _plain(text: str) -> str:

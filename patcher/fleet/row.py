@@ -15,25 +15,6 @@ from patcher.harness.cases import Case
 Answer = Literal["ok", "not equivalent", "failed"]
 ANSWERS: tuple[Answer, ...] = ("ok", "not equivalent", "failed")
 
-#: The figures of a row in their order, with what they are called; "before" is the original compiled.
-FIGURES: Mapping[str, str] = {
-    "safe": "safe fixes",
-    "unsafe": "unsafe fixes",
-    "noted": "without a fix",
-    "causes": "causes",
-    "breaks_before": "breaks before",
-    "breaks_after": "breaks after",
-    "recompiles_before": "recompiles before",
-    "recompiles_after": "recompiles after",
-    "launches_before": "launches before",
-    "launches_after": "launches after",
-    "eager_ms": "eager ms",
-    "before_ms": "compiled before ms",
-    "after_ms": "compiled after ms",
-    "speedup": "speedup",
-    "mae": "MAE",
-}
-
 
 @dataclass(frozen=True)
 class Job:
@@ -66,8 +47,8 @@ class Row:
 
     ``machine``, ``device``, ``torch``: where it was measured ("" for a scan). ``seconds``: of the whole job, from when
     it had a slot; ``measuring``: what its (last) plan took where it ran. ``tries``: how often it was begun.
-    ``figures``: by the names of ``FIGURES``; milliseconds are those of one warm pass. ``noise``: whether the quartiles
-    of the two compiled times overlap.
+    ``figures``: by names as ``breaks_before``; milliseconds are those of one warm pass. ``noise``: whether the
+    quartiles of the two compiled times overlap.
     """
 
     model: str

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json as stdlib_json
 import math
 import re
 import shlex
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from patcher.harness.compare import TREES, Judgement, Verdict, as_much, ended, speedup, within_noise
@@ -177,23 +178,29 @@ def harness_markdown(results: Results, judgement: Judgement) -> str:
 
 def harness_json(results: Results, judgement: Judgement) -> str:
     """The results as they were read, with the verdicts."""
-    document = {
-        "schema": SCHEMA,
-        "results": _finite(results.document),
-        "verdicts": [
-            {
-                "case": verdict.case,
-                "mode": verdict.mode,
-                "status": verdict.status,
-                "reasons": list(verdict.reasons),
-                "notes": list(verdict.notes),
-            }
-            for verdict in judgement.verdicts
-        ],
-        "unexercised": list(judgement.unexercised),
-        "equivalent": judgement.equivalent,
-    }
+    document = {"schema": SCHEMA, **measured(results, judgement)}
     return stdlib_json.dumps(document, indent=2, allow_nan=False) + "\n"
+
+
+def measured(results: Results, judgement: Judgement | None) -> dict[str, Any]:
+    """The same for a document that has more in it."""
+    return {
+        "results": plain(results.document),
+        "verdicts": plain(judgement.verdicts) if judgement else [],
+        "unexercised": plain(judgement.unexercised) if judgement else [],
+        "equivalent": judgement.equivalent if judgement else None,
+    }
+
+
+def plain(value: Any) -> Any:
+    """As JSON has it, which knows no NaN and no infinity."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 # -- the tables
@@ -446,12 +453,3 @@ def _span(fate: _Fate) -> str:
     pad = " " if fence == "``" else ""
     place = f"`{_one_line(fate.where, _MARKDOWN_WIDTH)}`: " if fate.where else ""
     return f"{fate.word} {fate.times} {place}{fence}{pad}{text}{pad}{fence}"
-
-
-def _finite(value: Any) -> Any:
-    """JSON has no NaN and no infinity."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    return [_finite(item) for item in value] if isinstance(value, list) else value

@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from patcher.diagnose.diagnosis import Cause, Diagnosis
-from patcher.harness.measured import Figures, Results, Tree
-
-_MORE = 1.05  # times the operators in graphs: a fix alone adds or takes a few
-_FEW = 10  # operators
+from patcher.diagnose.diagnosis import Diagnosis
+from patcher.harness.measured import Results, Tree
 
 
 def verdict(diagnosis: Diagnosis) -> str:
@@ -34,7 +31,7 @@ def verdict(diagnosis: Diagnosis) -> str:
         sentences.append(f"{unsteady} did not show up in a second run of the same code.")
     if diagnosis.effect:
         sentences.append(f"All fixes together: {diagnosis.effect}.")
-    return " ".join([*sentences, *_without_effect(diagnosis)])
+    return " ".join(sentences)
 
 
 def _unknown(diagnosis: Diagnosis, count: int, unknown: int) -> Iterable[str]:
@@ -71,62 +68,3 @@ def _events(results: Results | None) -> str:
     rows = [(c.breaks, c.dropped_frames, c.recompiles, c.limit_hits, c.cudagraph_skips) for c in counts]
     sums = [sum(row[i] for row in rows) for i in range(len(names))]
     return ", ".join(f"{name}: {count}" for name, count in zip(names, sums, strict=True) if count)
-
-
-def _without_effect(diagnosis: Diagnosis) -> Iterable[str]:
-    """A sentence, when causes go away and what they cost does not. Fewer launches for more breaks are a gain."""
-    removed = [cause for cause in diagnosis.causes if cause.fate == "removed"]
-    pairs = _both(diagnosis.results)
-    befores, afters = [before for before, _ in pairs], [after for _, after in pairs]
-    stays = []
-    for word, count, charged in (("launches", _launches, _launches_of), ("breaks", _breaks, _breaks_of)):
-        was, now = sum(map(count, befores)), sum(map(count, afters))
-        if not pairs or not any(map(charged, removed)):
-            continue
-        if now < was:
-            break
-        stays.append(f"{word} stay at {now}" if now == was else f"{word} rise from {was} to {now}")
-    if stays:
-        which = "1 cause" if len(removed) == 1 else f"{len(removed)} causes"
-        yield f"The fixes remove {which}, but {' and '.join(stays)}{_instead(befores, afters)}."
-
-
-def _both(results: Results | None) -> list[tuple[Figures, Figures]]:
-    """The original's and the patched tree's figures of each case and mode; none when any is missing."""
-    found = [
-        (case.variant("original", "compiled", mode).figures, case.variant("patched", "compiled", mode).figures)
-        for case in (results.cases if results else ())
-        for mode in (results.modes if results else ())
-    ]
-    known = [(before, after) for before, after in found if before is not None and after is not None]
-    return known if len(known) == len(found) else []
-
-
-def _instead(befores: list[Figures], afters: list[Figures]) -> str:
-    """What the figures show in their place, nothing when they show nothing."""
-    was, now = sum(f.operators for f in befores), sum(f.operators for f in afters)
-    if now >= was + _FEW and now > _MORE * was:
-        return f"; more is compiled (captured operators {was} -> {now})"
-    given_up = [sum(f.counts.dropped_frames + f.counts.limit_hits for f in each) for each in (befores, afters)]
-    if given_up[1] < given_up[0]:
-        return "; fewer functions are given up"
-    if not sum(map(_breaks, afters)):
-        return ""
-    rise = sum(map(_launches, afters)) > sum(map(_launches, befores))
-    return f": what breaks behind them costs {'more' if rise else 'as much'}"
-
-
-def _launches(figures: Figures) -> int:
-    return figures.launches
-
-
-def _breaks(figures: Figures) -> int:
-    return figures.counts.breaks
-
-
-def _launches_of(cause: Cause) -> int:
-    return cause.impact.launches
-
-
-def _breaks_of(cause: Cause) -> int:
-    return cause.impact.breaks
