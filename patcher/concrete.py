@@ -13,7 +13,6 @@ from libcst.metadata import MetadataWrapper, PositionProvider
 
 from patcher.lines import form_feed, split_lines
 from patcher.rule import (
-    AddParameter,
     Code,
     Decorate,
     Edit,
@@ -67,7 +66,6 @@ class _Plan:
     enclosed: dict[cst.CSTNode, tuple[cst.If, list[cst.CSTNode]]]
     comments: dict[cst.CSTNode, list[cst.EmptyLine]]
     folds: dict[cst.CSTNode, int]
-    parameters: dict[cst.CSTNode, tuple[str, bool]]
     arms: dict[cst.CSTNode, _Arms]
 
 
@@ -100,7 +98,7 @@ class Patch:
 
     def apply(self, edits: Sequence[Edit]) -> str:
         """The text with ``edits`` made. Raises EditError when one does not fit it."""
-        plan = _Plan({}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {})
+        plan = _Plan({}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {})
         for edit in edits:
             self._add(edit, plan)
         self._fold_long(edits, plan)
@@ -159,10 +157,6 @@ class Patch:
             case Decorate(target=target, code=code):
                 function = self.find(target, cst.FunctionDef)
                 plan.decorators.setdefault(function, []).append(cst.Decorator(self.build_expression(code)))
-            case AddParameter(target=target, code=code):
-                function = self.find(target, cst.FunctionDef)
-                header = self.lines[self.span(target)[0] - 1]
-                plan.parameters[function] = code.template, self._is_too_long(function, code.template, header)
             case MoveTail(target=target, first=first, header=header, code=code, last=last, result=result):
                 function, line = self.find(target, cst.FunctionDef), self.line(first)
                 moved = self.build_statement(Code(f"{header.template}\n    pass", header.parts))
@@ -278,11 +272,6 @@ class Patch:
                 depth += len(parent.indent if parent.indent is not None else self.module.default_indent)
             parent = self.parents.get(parent)
         return depth
-
-    def _is_too_long(self, function: cst.FunctionDef, name: str, line: str) -> bool:
-        """Whether the ``line`` that ``function`` starts with, with all its parameters, has no room for ``name``."""
-        one = isinstance(function.whitespace_before_params, cst.SimpleWhitespace)
-        return one and ")" in line and len(line.rstrip()) + len(f", *, {name}") > self.line_length
 
     def _fillings(self, code: Code, place: cst.BaseExpression | None = None) -> list[cst.BaseExpression]:
         return [self.build_expression(p, place) if isinstance(p, Code) else self._filling(p, place) for p in code.parts]
@@ -663,9 +652,6 @@ class _Apply(cst.CSTTransformer):
         if original in plan.decorators:
             assert isinstance(updated, cst.FunctionDef)
             updated = updated.with_changes(decorators=[*updated.decorators, *plan.decorators[original]])
-        if original in plan.parameters:
-            assert isinstance(updated, cst.FunctionDef)
-            updated = _with_parameter(updated, *plan.parameters[original])
         if isinstance(updated, cst.SimpleStatementSuite) and (original in plan.before or original in plan.after):
             line = cst.SimpleStatementLine(updated.body, trailing_whitespace=updated.trailing_whitespace)
             body = [*plan.before.get(original, ()), line, *plan.after.get(original, ())]
@@ -695,73 +681,3 @@ class _Apply(cst.CSTTransformer):
         if original in plan.after:
             new = [*new, *plan.after[original]]
         return new[0] if len(new) == 1 else cst.FlattenSentinel(new)
-
-
-def _with_parameter(function: cst.FunctionDef, name: str, apart: bool) -> cst.FunctionDef:
-    """``function`` with a parameter ``name``; ``apart``: each of its parameters on a line of its own."""
-    params = function.params
-    star, only = params.star_arg, isinstance(params.star_arg, cst.MaybeSentinel)
-    if only and any(p.default is not None for p in (*params.posonly_params, *params.params)):
-        star = cst.ParamStar()
-    only = isinstance(star, cst.MaybeSentinel)
-    new = cst.Param(cst.Name(name))
-    given: list[Any] = [*params.posonly_params, params.posonly_ind, *params.params, params.star_arg]
-    given = [p for p in (*given, *params.kwonly_params, params.star_kwarg) if isinstance(p, cst.CSTNode)]
-    before = function.whitespace_before_params
-    if apart:
-        each = cst.ParenthesizedWhitespace(indent=True, last_line=cst.SimpleWhitespace("    "))
-        last = cst.ParenthesizedWhitespace(indent=True)
-        function = function.with_changes(whitespace_before_params=each)
-        changed = {p: _spaced(p, cst.Comma(whitespace_after=each)) for p in given}
-        if params.star_kwarg is not None:
-            new = _spaced(new, cst.Comma(whitespace_after=each))
-            changed[params.star_kwarg] = _spaced(params.star_kwarg, cst.Comma(whitespace_after=last))
-        else:
-            new = _spaced(new, cst.Comma(whitespace_after=last))
-        if isinstance(star, cst.ParamStar):
-            star = star.with_changes(comma=cst.Comma(whitespace_after=each))
-    else:
-        changed = {}
-        between = before if isinstance(before, cst.ParenthesizedWhitespace) else cst.SimpleWhitespace(" ")
-        if isinstance(between, cst.ParenthesizedWhitespace):
-            between = between.with_changes(first_line=cst.TrailingWhitespace(), empty_lines=[])
-        comma = cst.Comma(whitespace_after=between)
-        end = params.star_kwarg if params.star_kwarg is not None else given[-1] if given else None
-        if isinstance(star, cst.ParamStar) and star is not params.star_arg:
-            star = star.with_changes(comma=comma)
-        if params.star_kwarg is not None:
-            new = _spaced(new, comma)
-        elif end is not None:
-            new, changed[end] = _behind(new, end, comma)
-    own = {p: changed.get(p, p) for p in given}
-    params = params.with_changes(
-        posonly_params=[own[p] for p in params.posonly_params],
-        posonly_ind=own.get(params.posonly_ind, params.posonly_ind),
-        params=[*(own[p] for p in params.params), *([new] if only else [])],
-        star_arg=own.get(star, star),
-        kwonly_params=[*(own[p] for p in params.kwonly_params), *([] if only else [new])],
-        star_kwarg=None if params.star_kwarg is None else own[params.star_kwarg],
-    )
-    return function.with_changes(params=params)
-
-
-def _spaced(parameter: Any, comma: cst.Comma) -> Any:
-    if isinstance(parameter, cst.Param):
-        return parameter.with_changes(comma=comma, whitespace_after_param=cst.SimpleWhitespace(""))
-    return parameter.with_changes(comma=comma)
-
-
-def _behind(new: cst.Param, last: Any, comma: cst.Comma) -> tuple[cst.Param, Any]:
-    """``new`` where ``last`` has ended, and that with ``comma``; a comment on the line of ``last`` stays there."""
-    old = last.comma.whitespace_after if isinstance(last.comma, cst.Comma) else None
-    if old is None:
-        new = new.with_changes(whitespace_after_param=getattr(last, "whitespace_after_param", cst.SimpleWhitespace("")))
-        return new, _spaced(last, comma)
-    between = comma.whitespace_after
-    if isinstance(old, cst.ParenthesizedWhitespace) and isinstance(between, cst.ParenthesizedWhitespace):
-        comma = comma.with_changes(
-            whitespace_after=between.with_changes(first_line=old.first_line, empty_lines=old.empty_lines)
-        )
-        old = old.with_changes(first_line=cst.TrailingWhitespace(), empty_lines=[])
-    new = new.with_changes(comma=cst.Comma(whitespace_after=old))
-    return new, last.with_changes(comma=comma)

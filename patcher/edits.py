@@ -9,10 +9,10 @@ from collections.abc import Collection, Iterable, Sequence
 
 from patcher.concrete import Patch
 from patcher.lines import as_around, line_length, split_lines
-from patcher.rule import AddParameter, Decorate, Edit, Fix, Insert
+from patcher.rule import Decorate, Edit, Fix, Insert
 from patcher.spans import Span, nodes_of, span_of, targets_of
 
-_BESIDE = (Insert, Decorate, AddParameter)  # what replaces nothing
+_BESIDE = (Insert, Decorate)  # what replaces nothing
 
 
 def choose(fixes: Iterable[Fix]) -> list[Fix]:

@@ -176,15 +176,7 @@ class NameArms:
     code: tuple[Code, ...]
 
 
-@dataclass(frozen=True)
-class AddParameter:
-    """Give ``target`` one more parameter, ``code``, which is a name: the last, by keyword alone where it must be."""
-
-    target: ast.FunctionDef | ast.AsyncFunctionDef
-    code: Code
-
-
-Edit = Replace | ReplaceStatements | Insert | Decorate | MoveTail | Enclose | NameArms | AddParameter
+Edit = Replace | ReplaceStatements | Insert | Decorate | MoveTail | Enclose | NameArms
 
 
 @dataclass(frozen=True)

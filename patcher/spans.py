@@ -9,7 +9,6 @@ import tokenize
 from collections.abc import Iterator
 
 from patcher.rule import (
-    AddParameter,
     Code,
     Decorate,
     Edit,
@@ -44,7 +43,7 @@ def targets_of(edit: Edit) -> tuple[ast.AST, ...]:
             return targets
         case Insert(anchor=anchor):
             return (anchor,)
-        case Decorate(target=target) | MoveTail(target=target) | AddParameter(target=target) | NameArms(target=target):
+        case Decorate(target=target) | MoveTail(target=target) | NameArms(target=target):
             return (target,)
 
 

@@ -10,13 +10,20 @@ from typing import Any
 import click
 
 _DYNAMIC = {"auto": None, "true": True, "false": False}
+_DEFAULTS = {
+    "compile": False,
+    "compile_backend": "inductor",
+    "compile_mode": "default",
+    "compile_dynamic": "auto",
+    "compile_fullgraph": False,
+    "compile_cache_size_limit": 0,
+}
 
 
 def add_compile_arguments(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add what `compile_model` reads; without --compile all stays as it is.
 
-    For a function that click calls: it is given one argument more by name,
-    `compile_args`, with these options and its own as attributes.
+    For a function that click calls, which is given its own options alone.
     """
     modes = [
         "default",
@@ -63,21 +70,19 @@ def add_compile_arguments(function: Callable[..., Any]) -> Callable[..., Any]:
             help="How often a function is compiled (0: as PyTorch has it).",
         ),
     ]
-    names = {
-        "compile": False,
-        "compile_backend": "inductor",
-        "compile_mode": "default",
-        "compile_dynamic": "auto",
-        "compile_fullgraph": False,
-        "compile_cache_size_limit": 0,
-    }
 
     @functools.wraps(function)
     def command(*args: Any, **kwargs: Any) -> Any:
-        given = {**names, **kwargs}
-        own = {k: v for k, v in kwargs.items() if k not in names}
-        return function(*args, compile_args=SimpleNamespace(**given), **own)
+        own = {k: v for k, v in kwargs.items() if k not in _DEFAULTS}
+        return function(*args, **own)
 
     for option in reversed(options):
         command = option(command)
     return command
+
+
+def compile_args() -> SimpleNamespace:
+    """All that the command that runs is given, as attributes."""
+    context = click.get_current_context(silent=True)
+    given = context.params if context is not None else {}
+    return SimpleNamespace(**{**_DEFAULTS, **given})

@@ -31,7 +31,8 @@ def composed(kind: str, excluded: Sequence[str] = ()) -> str:
     if kind == "fields":
         text = text.replace(_adding(text) + "\n\n\n", "").replace("import argparse\n", "")
     elif kind == "click":
-        text = text.replace(_adding(text), _adding(_read("companion_click")))
+        other = _read("companion_click")
+        text = text.replace(_adding(text), other[other.index("_DEFAULTS = ") :].rstrip())
         for own, other in _CLICK:
             text = text.replace(own, other)
     return f"{text}\n\n{UNCOMPILE}"

@@ -14,7 +14,7 @@ from patcher.facts.scripts.sources import Source, Sources
 from patcher.facts.syntax.tree import dotted, last_name
 from patcher.facts.values.module_values import imported
 from patcher.integrate.remarks import RefusedError, Remark, at
-from patcher.rule import AddParameter, Code, Decorate, Edit, Insert
+from patcher.rule import Code, Decorate, Edit, Insert
 
 #: The options that the new module adds.
 OPTIONS = (
@@ -27,7 +27,7 @@ OPTIONS = (
 )
 #: What the new module calls the function that adds them.
 ADDS = "add_compile_arguments"
-#: The parameter by which a command gets them.
+#: What the new module calls the function that gives them to a command.
 GIVEN = "compile_args"
 
 _SPREAD = "is given every option by its name, and would get the new ones too: hand it those that it knows"
@@ -49,9 +49,11 @@ _NAMES = ", ".join(name for name, *_ in _FIELDS)
 class Options:
     """Where the options go: on ``parser``, else on each command that runs a model, else into a dataclass.
 
-    ``filled``: dataclasses that get them as fields; ``parser`` fills those too where there is one.
+    ``module``: the name of the new one. ``filled``: dataclasses that get them as fields; ``parser`` fills those too
+    where there is one.
     """
 
+    module: str
     line: CommandLine
     parser: Parser | None
     commands: Commands
@@ -74,13 +76,13 @@ class Options:
             held = self.configurations.holders(configuration).at(source, statement)
             if held is not None:
                 return held
-        return GIVEN if self.commands.at(source, statement) is not None else None
+        return f"{self.module}.{GIVEN}()" if self.commands.at(source, statement) is not None else None
 
-    def added(self, places: Sequence[tuple[Source, ast.stmt]], module: str) -> Iterator[tuple[Source, Edit, Remark]]:
+    def added(self, places: Sequence[tuple[Source, ast.stmt]]) -> Iterator[tuple[Source, Edit, Remark]]:
         """The edits that add them for models at ``places``, each with what to tell of it."""
         if self.parser is not None:
             p = self.parser
-            edit = Insert(p.anchor, (Code(f"{module}.{ADDS}({p.name})"),), p.after)
+            edit = Insert(p.anchor, (Code(f"{self.module}.{ADDS}({p.name})"),), p.after)
             yield p.source, edit, at(p.source, p.call, f"`{p.name}` gets {', '.join(OPTIONS)}")
             for call in self._given_away(p):
                 message = (
@@ -95,13 +97,8 @@ class Options:
             source, function = command.source, command.function
             yield (
                 source,
-                Decorate(function, Code(f"{module}.{ADDS}")),
+                Decorate(function, Code(f"{self.module}.{ADDS}")),
                 at(source, function, f"`{function.name}` gets {', '.join(OPTIONS)}"),
-            )
-            yield (
-                source,
-                AddParameter(function, Code(GIVEN)),
-                at(source, function, f"and all that it is given as attributes of `{GIVEN}`"),
             )
 
     def _given_away(self, parser: Parser) -> list[ast.Call]:
@@ -167,8 +164,8 @@ class Options:
         return commands
 
 
-def options_of(sources: Sources, line: CommandLine, beyond: CommandLine) -> Options:
-    """Where the options go. Raises RefusedError."""
+def options_of(module: str, sources: Sources, line: CommandLine, beyond: CommandLine) -> Options:
+    """Where the options go; ``module``: the name of the new one. Raises RefusedError."""
     commands = Commands(sources, beyond.sources)
     configurations = Configurations(sources, beyond.sources)
     _refuse_taken(line.options, beyond.options)
@@ -177,16 +174,16 @@ def options_of(sources: Sources, line: CommandLine, beyond: CommandLine) -> Opti
         message = "a parser besides a command: which one reads --compile is not known"
         raise RefusedError(*(at(p.source, p.call, message) for p in parsers))
     if commands.all:
-        return Options(line, None, commands, configurations)
+        return Options(module, line, None, commands, configurations)
     for source, by, cls in configurations.of_the_trainer:
         message = (
             f"`{ast.unparse(cls)}` has `torch_compile` of transformers: its Trainer compiles by that, nothing is added"
         )
         raise RefusedError(at(source, by, message))
     if not parsers and configurations.all:
-        return Options(line, None, commands, configurations, _given(configurations.all, sources))
+        return Options(module, line, None, commands, configurations, _given(configurations.all, sources))
     parser = _parser(parsers, line, beyond, sources, configurations)
-    return Options(line, parser, commands, configurations, _spread(line, beyond, configurations, sources))
+    return Options(module, line, parser, commands, configurations, _spread(line, beyond, configurations, sources))
 
 
 def _given(found: Sequence[Configuration], sources: Sources) -> tuple[Configuration, ...]:
@@ -234,10 +231,6 @@ def _refuse_command(command: Command) -> None:
         raise RefusedError(
             at(source, function, f"`{function.name}` is asynchronous: call it from a command that is not")
         )
-    if why := source.syntax.why_names_show(function):
-        raise RefusedError(at(source, function, f"{why}, and would see `{GIVEN}`: name those that are meant"))
-    if GIVEN in source.syntax.names_in(function) or source.syntax.binds(function, GIVEN):
-        raise RefusedError(at(source, function, f"`{GIVEN}` is a name here already: call that otherwise"))
 
 
 def _parser(

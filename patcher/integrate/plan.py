@@ -81,7 +81,7 @@ def _planned(sources: Sources, surroundings: Sources, wanted: Wanted) -> Plan:
     line, beyond = CommandLine(sources), CommandLine(surroundings, sources)
     found = compiled.compiling(sources)
     try:
-        options = options_of(sources, line, beyond)
+        options = options_of(wanted.module, sources, line, beyond)
     except RefusedError as why:
         raise RefusedError(*why.remarks, *compiled.told(found)) from None
     governed = compiled.governed(found, options)
@@ -90,7 +90,7 @@ def _planned(sources: Sources, surroundings: Sources, wanted: Wanted) -> Plan:
     edits: defaultdict[str, list[Edit]] = defaultdict(list)
     told: list[Remark] = []
     places = [(model.source, ready.anchor) for model, ready, _ in chosen]
-    for source, edit, remark in options.added(places, wanted.module):
+    for source, edit, remark in options.added(places):
         edits[source.path] += [edit] if edit not in edits[source.path] else []
         told.append(remark)
     for place, models in _by_place(chosen).items():
