@@ -110,7 +110,6 @@ def test_a_comment_that_silences_nothing_is_still_told_of() -> None:
 _SQUARES = ("x.pow(2)", "x ** 2", "torch.pow(x, 2)", "x * x", "torch.square(x)", "x.square()", "torch.mul(x, x)")
 _MEANS = (
     "({}).mean(-1, keepdim=True)", "torch.mean({}, dim=-1, keepdim=True)", "({}).mean((-1,), True)",
-    "({}).sum(-1, keepdim=True) / x.shape[-1]", "torch.sum({}, dim=-1, keepdim=True).div(x.size(-1))",
 )  # fmt: skip
 _ROOTS = (
     "x * torch.rsqrt({})", "({}).rsqrt() * x", "x / torch.sqrt({})", "x / ({}).sqrt()", "x * (1 / torch.sqrt({}))",

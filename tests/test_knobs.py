@@ -65,7 +65,8 @@ def test_what_would_be_rejected_all_the_same_is_told_and_not_merged() -> None:
     result = patch(text, "m.py", (rule,), Settings(target_torch=(2, 13)))
     assert result.text == text
     assert len(result.remaining) == 2
-    known = patch(text.replace("of_its_own", "epilogue_fusion"), "m.py", (rule,), Settings(target_torch=(2, 13)))
+    asked = Settings(target_torch=(2, 13), unsafe=True)
+    known = patch(text.replace("of_its_own", "epilogue_fusion"), "m.py", (rule,), asked)
     assert "list_mode_options" in known.text
 
 

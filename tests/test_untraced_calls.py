@@ -252,58 +252,6 @@ def test_where_that_setting_is_on_nothing_is_told() -> None:
     assert "FC611" not in [f.code for f in find(source, "example.py", load_rules(), Settings()).found]
 
 
-GIVEN = """\
-import torch
-
-def edges(adj, other=None):
-    \"\"\"Edges of a graph.
-
-    Args:
-        adj ({kind}): the adjacency matrix.
-    \"\"\"
-    n = 2
-    if isinstance(adj, tuple):
-        return adj
-    return {does} * n
-
-class Net(torch.nn.Module):
-    def forward(self, x):
-        y = x * 2
-        return edges({handed}) + y.sum()
-"""
-
-
-@pytest.mark.parametrize(
-    ("kind", "does", "told"),
-    [
-        ("torch.sparse.Tensor", "adj.coalesce().values()", True),
-        ("torch.sparse.Tensor or SparseTensor, optional", "adj.coalesce().values()", True),
-        ("sparse tensor", "adj._values()", True),
-        ("torch.Tensor or torch.sparse.Tensor", "adj.coalesce().values()", False),
-        ("Tensor", "adj.coalesce().values()", False),
-        ("SparseTensor", "adj.coalesce().values()", False),
-        ("torch.sparse.Tensor", "adj.sum()", False),
-    ],
-)
-def test_a_parameter_that_is_said_to_be_sparse(kind: str, does: str, told: bool) -> None:
-    source = GIVEN.format(kind=kind, does=does, handed="x")
-    found = find(source, "example.py", load_rules(), Settings()).found
-    assert [(f.code, f.line) for f in found] == ([("FC611", 10)] if told else [])
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("handed", ["y.to_sparse()", "y"])
-def test_the_graph_ends_where_such_a_parameter_is_read(handed: str) -> None:
-    space: dict[str, object] = {}
-    source = GIVEN.format(kind="torch.sparse.Tensor", does="adj.to_dense()", handed=handed)
-    exec(compile(source, "example.py", "exec"), space)
-    torch._dynamo.reset()
-    listener = Listener(str)
-    with listening(listener, False):
-        torch.compile(space["Net"](), backend="eager")(torch.ones(3, 3))  # type: ignore[operator]
-    assert any(where == "example.py:10" for where, *_ in listener.breaks) is (handed != "y")
-
-
 PARSER = """\
 import json
 {imported}

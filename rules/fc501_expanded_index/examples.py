@@ -22,18 +22,6 @@ def hook(net, backend):
 calls = [(torch.arange(b * 4.0).view(b, 4),) for b in (1, 2, 3, 4)]
 """
 
-#: The same, where the model marks its ids itself.
-_COMPILED = """
-def make():
-    return Net()
-
-def hook(net, backend):
-    net.rotary.forward = torch.compile(net.rotary.forward, backend=backend)
-    return net
-
-calls = [(torch.arange(b * 4.0).view(b, 4),) for b in (1, 2, 3, 4)]
-"""
-
 #: The same, with an embedding that the rule does not see.
 _RUN = (
     """
@@ -45,60 +33,6 @@ class Rotary(nn.Module):
 )
 
 INVALID: tuple[Example, ...] = (
-    Example(
-        title="position ids, marked, for a rotary embedding that is compiled by itself",
-        before="""class Rotary(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.register_buffer("rates", torch.tensor([1.0, 0.5, 0.25]), persistent=False)
-
-    @torch.no_grad()
-    def forward(self, places):
-        rows, length = places.shape
-        angles = places.reshape(-1).float().unsqueeze(-1) * self.rates.unsqueeze(0)
-        angles = angles.reshape(rows, length, -1)
-        return angles.cos(), angles.sin()
-
-
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.rotary = Rotary()
-
-    def forward(self, x, start: int = 0):
-        rows, length = x.size(0), x.size(1)
-        places = torch.arange(start, start + length, device=x.device).unsqueeze(0).expand(rows, -1)
-        torch._dynamo.decorators.mark_unbacked(places, 0)
-        cos, sin = self.rotary(places)
-        return x.unsqueeze(-1) * cos + sin
-""",
-        after="""class Rotary(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.register_buffer("rates", torch.tensor([1.0, 0.5, 0.25]), persistent=False)
-
-    @torch.no_grad()
-    def forward(self, places):
-        rows, length = places.shape
-        angles = places.reshape(-1).float().unsqueeze(-1) * self.rates.unsqueeze(0)
-        angles = angles.reshape(rows, length, -1)
-        return angles.cos(), angles.sin()
-
-
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.rotary = Rotary()
-
-    def forward(self, x, start: int = 0):
-        rows, length = x.size(0), x.size(1)
-        places = torch.arange(start, start + length, device=x.device).unsqueeze(0).repeat(rows, 1)
-        torch._dynamo.decorators.mark_unbacked(places, 0)
-        cos, sin = self.rotary(places)
-        return x.unsqueeze(-1) * cos + sin
-""",
-        run=_COMPILED,
-    ),
     Example(
         title="position ids for a rotary embedding that is read",
         unsafe=True,
@@ -254,27 +188,6 @@ class Net(nn.Module):
         run=_RUN,
     ),
     Example(
-        title="a tuple of sizes, straight into the call",
-        unsafe=True,
-        before="""class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.rotary = Rotary()
-
-    def forward(self, x):
-        return self.rotary(torch.arange(x.shape[1])[None].expand((x.shape[0], -1))) + x[..., None]
-""",
-        after="""class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.rotary = Rotary()
-
-    def forward(self, x):
-        return self.rotary(torch.arange(x.shape[1])[None].repeat((x.shape[0], 1))) + x[..., None]
-""",
-        run=_RUN,
-    ),
-    Example(
         title="both sizes written out",
         unsafe=True,
         before="""class Net(nn.Module):
@@ -329,33 +242,6 @@ class Net(nn.Module):
         return self.rotary(self._places(x, past))
 """,
         run=_RUN,
-    ),
-    Example(
-        title="a batch that could be -1",
-        before="""class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.rotary = Rotary()
-
-    def _places(self, batch: int, length: int):
-        return torch.arange(length).unsqueeze(0).expand(batch, -1)
-
-    def forward(self, x):
-        return self.rotary(self._places(x.shape[0], x.shape[1]))
-""",
-        after="""class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.rotary = Rotary()
-
-    def _places(self, batch: int, length: int):
-        return torch.arange(length).unsqueeze(0).repeat(batch, 1)
-
-    def forward(self, x):
-        return self.rotary(self._places(x.shape[0], x.shape[1]))
-""",
-        run=_RUN,
-        unsafe=True,
     ),
 )
 
@@ -426,24 +312,6 @@ class Waves(nn.Module):
 """,
     ),
     NearMiss(
-        title="changed in place afterwards",
-        source="""class Net(nn.Module):
-    def forward(self, x):
-        ids = torch.arange(x.shape[1]).unsqueeze(0).expand(x.shape[0], -1)
-        ids[:, 0] = 1
-        return self.place(ids)
-""",
-    ),
-    NearMiss(
-        title="the row is read afterwards",
-        source="""class Net(nn.Module):
-    def forward(self, x):
-        row = torch.arange(x.shape[1]).unsqueeze(0)
-        y = self.place(row.expand(x.shape[0], -1))  # which may write to it, for a batch of one
-        return y + row
-""",
-    ),
-    NearMiss(
         title="ids that may come from the caller",
         source="""class Net(nn.Module):
     def forward(self, x, ids=None):
@@ -458,15 +326,6 @@ class Waves(nn.Module):
     def forward(self, x):
         row = torch.arange(x.shape[1]).unsqueeze(0)
         return self.place(torch.arange(x.shape[1]).expand(3, x.shape[0], -1), row.expand(-1, -1))
-""",
-    ),
-    NearMiss(
-        title="kept by the module, or asked for its strides",
-        source="""class Net(nn.Module):
-    def forward(self, x):
-        self.ids = torch.arange(x.shape[1]).unsqueeze(0).expand(x.shape[0], -1)
-        ids = torch.arange(x.shape[1]).unsqueeze(0).expand(x.shape[0], -1)
-        return self.place(ids), ids.stride(0)
 """,
     ),
 )

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from patcher.facts import Facts
-from patcher.facts.values.sizes import Sizes
 from patcher.rule import Applicability, Code, Cost, Example, Finding, Fix, NearMiss, Replace, Rule
 from rules.fc501_expanded_index.examples import INVALID, VALID
 from rules.fc501_expanded_index.indices import Indices
@@ -30,15 +29,11 @@ class ExpandedIndex(Rule):
         for a block whose batch is not marked, or marked dynamic, both cost the same: as nanoVLM does, compiled whole.
 
     Fix safety:
-        Values, shape and dtype are the same, and the ids are integers that nobody trains. Safe where a count changes:
-        the ids are marked unbacked in their batch before they are handed on, all code that gets them is read, and it
-        neither writes to them nor asks for their strides, as ``view`` does (in rows that lie on top of each other a
-        write to one changes all). Unsafe, and mostly of no use, without such a mark in the source, and where the ids
-        go to the caller, or to a module or function that is not known.
-        It is made only when the row comes from ``torch.arange`` here and nothing reads it afterwards, when the ids are
-        not changed in place, kept, or asked for their strides in this function, and when the batch is known not to be
-        negative (``expand`` takes -1 for "as it is"): a batch that is a plain argument makes it unsafe. A width that is
-        written out must be the very number of ids. The copy takes the bytes of one integer for each id.
+        Unsafe. Values, shape and dtype are the same, but rows no longer lie on top of each other: in expanded rows a
+        write to one changes all, and ``stride`` and ``view`` tell them apart. It is of no use where what gets the ids
+        is not compiled by itself with its batch marked unbacked. A batch of -1 is "as it is" for ``expand`` and an
+        error for ``repeat``. Left alone where the row does not come from ``torch.arange`` in this function, and where a
+        width that is written out is not the very number of ids. The copy takes the bytes of one integer for each id.
 
     References:
         The position ids of the nanoVLM report; PyTorch, ``Tensor.expand``, ``torch._dynamo.decorators.mark_unbacked``.
@@ -62,33 +57,21 @@ class ExpandedIndex(Rule):
         row = facts.ask(Indices).row(node.func.value)
         if row is None or isinstance(batch, (ast.Constant, ast.UnaryOp)):
             return
-        if ast.unparse(width) != "-1" and (row.length is None or not facts.ask(Indices).same_number(row.length, width)):
+        if ast.unparse(width) != "-1" and not facts.ask(Indices).same_number(row.length, width):
             return
-        fate = facts.ask(Indices).fate(node)
-        if fate.crosses is None or fate.obstacle is not None:
+        crosses = facts.ask(Indices).crosses(node)
+        if crosses is None:
             return
         edits = (Replace(node.func, Code("{0}.repeat", (node.func.value,))), Replace(width, Code("1")))
-        counts = "" if fate.marked else f" ({_COUNTS})"
-        message = f"ids that are expanded over the batch change their strides with it: {fate.crosses}{counts}"
-        assumptions = [fate.unread] if fate.unread is not None else []
-        if not fate.marked:
-            assumptions.append(
-                "what gets them is compiled by itself, with its batch marked unbacked, or nothing is won"
-            )
-        if not facts.ask(Sizes).is_count(batch):
-            assumptions.append(f"`{ast.unparse(batch)}` is not negative (`expand` takes -1 for the size that is there)")
-        applicability = Applicability.UNSAFE if assumptions else Applicability.SAFE
-        yield Finding(node, message, Fix(edits, applicability), "; ".join(assumptions))
+        message = f"ids that are expanded over the batch change their strides with it: {crosses}"
+        yield Finding(node, message, Fix(edits, Applicability.UNSAFE), _ASSUMED)
 
     invalid: ClassVar[tuple[Example, ...]] = INVALID
 
     valid: ClassVar[tuple[NearMiss, ...]] = VALID
 
 
-#: What the source does not tell, and what decides whether there is anything to win.
-_COUNTS = (
-    "a recompile where that is compiled by itself with its batch marked unbacked; elsewhere both forms cost the same"
-)
+_ASSUMED = "what gets them is compiled by itself with its batch unbacked, writes to no row and asks for no strides"
 
 
 def _sizes(call: ast.Call) -> tuple[ast.expr, ast.expr] | None:

@@ -39,41 +39,6 @@ train = True
         unsafe=True,
     ),
     Example(
-        title="a flag of the constructor asks, which is on by default",
-        before="""\
-class Summed(nn.Module):
-    def __init__(self, derive=True):
-        super().__init__()
-        self.lin = nn.Linear(4, 4)
-        self.derive = derive
-
-    def forward(self, x):
-        total = torch.zeros(x.shape[0], 4, requires_grad=self.derive)
-        for _ in range(2):
-            total = total + self.lin(x)
-        return total
-""",
-        after="""\
-class Summed(nn.Module):
-    def __init__(self, derive=True):
-        super().__init__()
-        self.lin = nn.Linear(4, 4)
-        self.derive = derive
-
-    def forward(self, x):
-        total = torch.zeros(x.shape[0], 4, requires_grad=not torch.compiler.is_compiling() and self.derive)
-        for _ in range(2):
-            total = total + self.lin(x)
-        return total
-""",
-        run="""\
-def make(): return Summed()
-calls = [(torch.linspace(-1, 1, 8).reshape(2, 4),)]
-train = True
-""",
-        unsafe=True,
-    ),
-    Example(
         title="in each of several layers",
         before="""\
 class Layer(nn.Module):
@@ -269,35 +234,6 @@ train = True
 """,
         unsafe=True,
     ),
-    Example(
-        title="a tensor that is computed there is told so",
-        before="""\
-class Noisy(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.lin = nn.Linear(4, 4)
-
-    def forward(self, x):
-        y = self.lin(x) * x.detach().requires_grad_()
-        return y + 1
-""",
-        after="""\
-class Noisy(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.lin = nn.Linear(4, 4)
-
-    def forward(self, x):
-        y = self.lin(x) * x.detach().requires_grad_(not torch.compiler.is_compiling())
-        return y + 1
-""",
-        run="""\
-def make(): return Noisy()
-calls = [(torch.randn(2, 4),), (torch.randn(3, 4),)]
-train = True
-""",
-        unsafe=True,
-    ),
 )
 
 VALID: tuple[NearMiss, ...] = (
@@ -318,38 +254,6 @@ class Summed(nn.Module):
 """,
     ),
     NearMiss(
-        title="what is computed there is told so, and more is done with it",
-        source="""\
-class Field(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.register_buffer("grid", torch.zeros(3, 4))
-        self.lin = nn.Linear(4, 4)
-
-    def forward(self, x):
-        places = self.grid.clone().detach().requires_grad_()
-        y = x * 2
-        y.requires_grad_(True)
-        return self.lin(places) + y
-""",
-        reported=True,
-    ),
-    NearMiss(
-        title="what asks for gradients already, for it is computed of weights",
-        source="""\
-class Field(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.lin = nn.Linear(4, 4)
-
-    def forward(self, x):
-        y = torch.zeros(4)
-        y += self.lin.bias
-        return (self.lin(x) * 2).requires_grad_(True) * 3 + y.requires_grad_()
-""",
-        reported=True,
-    ),
-    NearMiss(
         title="modules, and tensors that are told to ask for none",
         source="""\
 class Frozen(nn.Module):
@@ -361,52 +265,6 @@ class Frozen(nn.Module):
         self.lin.requires_grad_()
         return self.lin(x).detach().requires_grad_(False)
 """,
-    ),
-    NearMiss(
-        title="its gradient is asked for",
-        source="""\
-class Inner(nn.Module):
-    def forward(self, x):
-        scale = torch.ones(4, requires_grad=True)
-        y = (x * scale).sum()
-        return torch.autograd.grad(y, scale)[0]
-""",
-        reported=True,
-    ),
-    NearMiss(
-        title="it is kept, changed, or handed to a function",
-        source="""\
-class Kept(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.lin = nn.Linear(4, 4)
-        self.last = None
-
-    def forward(self, x):
-        self.last = torch.zeros(4, requires_grad=True)
-        a = torch.zeros(4, requires_grad=True)
-        a.retain_grad()
-        b = torch.zeros(4, requires_grad=True)
-        y = torch.stack([x[0], b])
-        c = torch.zeros(4, requires_grad=True)
-        c += 1
-        return self.lin(y) + self.last + a + c
-""",
-        reported=True,
-    ),
-    NearMiss(
-        title="a function inside may ask for its gradient",
-        source="""\
-class Closed(nn.Module):
-    def forward(self, x):
-        zero = torch.zeros(4, requires_grad=True)
-
-        def of(y):
-            return torch.autograd.grad(y.sum(), zero)
-
-        return of(x + zero)[0]
-""",
-        reported=True,
     ),
     NearMiss(
         title="no gradients are asked for",

@@ -9,7 +9,6 @@ from typing import ClassVar
 from patcher.facts import Facts
 from patcher.rule import Applicability, Code, Cost, Example, Finding, Fix, NearMiss, Replace, Rule
 from rules.fc606_new_leaf.examples import INVALID, VALID
-from rules.fc606_new_leaf.leaves import Leaves
 
 
 class NewLeaf(Rule):
@@ -17,19 +16,15 @@ class NewLeaf(Rule):
 
     What it does:
         Compiled code makes it without: ``requires_grad=not torch.compiler.is_compiling()``. In eager code all stays.
-        ``made.requires_grad_()`` of a tensor that is computed there is told the same.
 
     Why it breaks compilation:
         A graph cannot make a tensor that gradients are collected in: "Attempted to use tensor creation function with
-        requires_grad=True" ends it, in every layer that begins a sum like that. ``.requires_grad_()`` behind it ends
-        it as well, as soon as what is computed leaves the graph.
+        requires_grad=True" ends it, in every layer that begins a sum like that.
 
     Fix safety:
-        Unsafe. Nobody here asks for the gradient of the new tensor where it is only an operand of ``+``, ``-``, ``*``
-        and ``/``, or handed back; a caller might. And what comes out of compiled code needs gradients only where
-        something else that went in does: ``backward()`` of the loss of a model without anything to train is an error
-        then. Reported only where more is done with the tensor: calls, methods, ``torch.autograd.grad``, assignments in
-        place.
+        Unsafe. Somebody may ask for the gradient of the new tensor (``torch.autograd.grad``) or change it in place. And
+        what comes out of compiled code needs gradients only where something else that went in does: ``backward()`` of
+        the loss of a model without anything to train is an error then.
 
     References:
         PyTorch, "Attempted to use tensor creation function with requires_grad=True"; losses of routing layers.
@@ -44,23 +39,30 @@ class NewLeaf(Rule):
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report the call ``node`` when it makes a tensor that asks for gradients."""
         assert isinstance(node, ast.Call)
-        leaf = facts.ask(Leaves).of(node)
-        if leaf is None:
+        asked = next((k.value for k in node.keywords if k.arg == "requires_grad"), None)
+        if facts.syntax.qualified(node.func) not in _MAKERS or asked is None or not _may_ask(asked, facts):
             return
         message = "a graph cannot make a tensor that asks for gradients: it ends here"
         compiling = facts.writing.spelled("torch.compiler.is_compiling", node)
-        if leaf.reason or compiling is None:
-            yield Finding(node, message, assumption=leaf.reason or "`torch` is not imported above it")
+        if compiling is None:
+            yield Finding(node, message, assumption="`torch` is not imported above it")
             return
-        if leaf.asked is None:
-            assert leaf.told is not None
-            edit = Replace(node, Code(f"{{0}}.requires_grad_(not {compiling}())", (leaf.told,)))
-        else:
-            always = isinstance(leaf.asked, ast.Constant)
-            code = Code(f"not {compiling}()") if always else Code(f"not {compiling}() and {{0}}", (leaf.asked,))
-            edit = Replace(leaf.asked, code)
+        always = isinstance(asked, ast.Constant)
+        code = Code(f"not {compiling}()") if always else Code(f"not {compiling}() and {{0}}", (asked,))
         assumption = "nobody asks for its gradient, and what is computed with it needs none for its sake alone"
-        yield Finding(node, message, Fix((edit,), Applicability.UNSAFE), assumption)
+        yield Finding(node, message, Fix((Replace(asked, code),), Applicability.UNSAFE), assumption)
 
     invalid: ClassVar[tuple[Example, ...]] = INVALID
     valid: ClassVar[tuple[NearMiss, ...]] = VALID
+
+
+_MAKERS = frozenset(f"torch.{name}" for name in ("tensor", "zeros", "ones", "full", "zeros_like", "ones_like"))
+
+
+def _may_ask(asked: ast.expr, facts: Facts) -> bool:
+    """Whether ``asked`` is True, or a flag that the caller gives."""
+    if isinstance(asked, ast.Name):
+        bound = facts.inference.definitions(asked)
+        given = bool(bound) and all(d.how == "parameter" for d in bound)
+        return given or facts.inference.of(asked).python == "bool"
+    return isinstance(asked, ast.Constant) and asked.value is True

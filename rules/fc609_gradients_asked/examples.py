@@ -47,6 +47,7 @@ class Memory(nn.Module):
         return state, usage + state.mean(1, keepdim=True)
 """,
         run=f"def make(): return Memory()\ncalls = [({_ROWS},)]\ntrain = True\n",
+        unsafe=True,
     ),
     Example(
         title="what never asked for any",
@@ -65,6 +66,7 @@ class Net(nn.Module):
         return x * mask
 """,
         run=f"def make(): return Net()\ncalls = [({_ROWS},)]\n",
+        unsafe=True,
     ),
     Example(
         title="detached, and said once more",
@@ -93,6 +95,7 @@ class Target(nn.Module):
         return (y - target.roll(1, 0)).pow(2).mean()
 """,
         run=f"def make(): return Target()\ncalls = [({_ROWS},)]\ntrain = True\n",
+        unsafe=True,
     ),
     Example(
         title="as its caller says, with a default",
@@ -114,6 +117,7 @@ class Noise(nn.Module):
         return x * scale
 """,
         run=f"def make(): return Noise()\ncalls = [({_ROWS},)]\n",
+        unsafe=True,
     ),
     Example(
         title="a check that asks its input for gradients",
@@ -191,45 +195,6 @@ class Net(nn.Module):
         reported=True,
     ),
     NearMiss(
-        title="a module has an attribute and a method of these names, and means another thing by each",
-        source="""\
-class Frozen(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.lin = nn.Linear(4, 4)
-
-    def forward(self, x):
-        self.lin.requires_grad = False
-        return self.lin(x)
-""",
-        reported=True,
-    ),
-    NearMiss(
-        title="an object of the user's",
-        source="""\
-class Net(nn.Module):
-    def forward(self, x, config):
-        config.requires_grad = False
-        return x * config.scale
-""",
-        reported=True,
-    ),
-    NearMiss(
-        title="its gradient is asked for",
-        source="""\
-class Forces(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.lin = nn.Linear(3, 1)
-
-    def forward(self, places):
-        places.requires_grad_(True)
-        energy = self.lin(places.sin()).sum()
-        return energy, -torch.autograd.grad(energy, places)[0]
-""",
-        reported=True,
-    ),
-    NearMiss(
         title="what is worked out first",
         source="""\
 class Net(nn.Module):
@@ -237,17 +202,6 @@ class Net(nn.Module):
         made = [torch.zeros(2), torch.ones(2)]
         made[pick(x)].requires_grad = bool(made.pop() is None)
         return x + made[0]
-""",
-        reported=True,
-    ),
-    NearMiss(
-        title="whatever is given",
-        source="""\
-class Net(nn.Module):
-    def forward(self, x, grad):
-        t = torch.zeros(x.shape)
-        t.requires_grad = grad
-        return x + t
 """,
         reported=True,
     ),
@@ -283,6 +237,14 @@ class Net(nn.Module):
         if not torch.compiler.is_compiling():
             x.requires_grad_(True)
         return x * 2
+""",
+    ),
+    NearMiss(
+        title="only asked whether it does",
+        source="""\
+class Net(nn.Module):
+    def forward(self, x):
+        return x * 2 if x.requires_grad else x
 """,
     ),
 )

@@ -37,15 +37,12 @@ class GradientsAsked(Rule):
         graph at each of them, and a check that asks its input for gradients does so in front of everything.
 
     Fix safety:
-        Safe for the assignment: for ``False``, the method does what the attribute does, and whatever else is given is
-        still assigned. (Told ``True``, a tensor that was computed is an error by the attribute, and none by the method;
-        of what is no bool, the errors differ.) To whom it belongs has to be a tensor: a module has both, and means
-        another thing by each. What `torch.func` transforms (`vmap`, `grad`) is taken to be no such code: there the
-        method is refused, and the attribute is not.
-        Only reported where it says ``True``: a tensor that begins to ask ends the graph by either.
-        Unsafe for what is left to eager code: what comes out of compiled code needs gradients only where something else
-        that went in does, and who compiles the model has to ask for its inputs' gradients before the call. Reported
-        only where the function asks for gradients itself.
+        Unsafe. For ``False``, the method does what the attribute does, and whatever else is given is still assigned. To
+        whom it belongs has to be a tensor: a module has both, and means another thing by each. What `torch.func`
+        transforms (`vmap`, `grad`) refuses the method, and not the attribute. Only reported where it says ``True``: a
+        tensor that begins to ask ends the graph by either.
+        What is left to eager code: what comes out of compiled code needs gradients only where something else that went
+        in does, and who compiles the model has to ask for its inputs' gradients before the call.
 
     References:
         PyTorch, "setattr() on Tensor.requires_grad" (graph break GB0206), "Unsupported Tensor.requires_grad_() call"
@@ -69,7 +66,8 @@ class GradientsAsked(Rule):
             if asked.reason:
                 yield Finding(node, message, assumption=asked.reason)
                 return
-            yield Finding(node, message, Fix((_by_method(node, asked),)))
+            fix = Fix((_by_method(node, asked),), Applicability.UNSAFE)
+            yield Finding(node, message, fix, f"`{ast.unparse(asked.tensor)}` is a tensor, and what is assigned a bool")
             return
         message = "a graph cannot have a tensor ask for gradients: it ends here"
         compiling = facts.writing.spelled("torch.compiler.is_compiling", node)

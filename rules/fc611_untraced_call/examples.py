@@ -6,24 +6,6 @@ from patcher.rule import Example, NearMiss
 
 INVALID: tuple[Example, ...] = (
     Example(
-        title="a variable of the context",
-        before="""\
-from contextvars import ContextVar
-
-FLAG: ContextVar[bool] = ContextVar("flag", default=False)
-
-class Net(nn.Module):
-    def forward(self, x):
-        y = x * 2
-        return y + 1 if FLAG.get() else y - 1
-""",
-        after=None,
-        run="""\
-def make(): return Net()
-calls = [(torch.randn(4, 3),), (torch.randn(5, 3),)]
-""",
-    ),
-    Example(
         title="how well a text can be compressed",
         before="""\
 import zlib
@@ -56,25 +38,6 @@ class Spread(nn.Module):
         run="""\
 def make(): return Spread()
 calls = [(torch.randn(n, 3), torch.tensor([[0, 1], [1, 2]]), torch.ones(2)) for n in (3, 4)]
-""",
-    ),
-    Example(
-        title="a sparse matrix that a function makes",
-        before="""\
-def adjacency(edges, size: int):
-    weights = torch.ones(edges.shape[1])
-    return torch.sparse_coo_tensor(edges, weights, (size, size))
-
-class Spread(nn.Module):
-    def forward(self, x, edges):
-        adjacent = adjacency(edges, x.shape[0])
-        y = x * 2
-        return adjacent @ y
-""",
-        after=None,
-        run="""\
-def make(): return Spread()
-calls = [(torch.randn(n, 3), torch.tensor([[0, 1], [1, 2]])) for n in (3, 4)]
 """,
     ),
     Example(
@@ -163,54 +126,6 @@ calls = [(torch.randn(2, 3),), (torch.randn(2, 3),)]
 """,
     ),
     Example(
-        title="a generator of the module's own, handed over and asked",
-        before="""\
-class Noisy(nn.Module):
-    def __init__(self, rng=None):
-        super().__init__()
-        self.rng = torch.Generator() if rng is None else rng
-
-    def forward(self, x):
-        self.rng.manual_seed(3)
-        rows = torch.randperm(x.shape[0], generator=self.rng)
-        return x[rows] + torch.empty_like(x).normal_(generator=self.rng)
-""",
-        after=None,
-        run="""\
-def make(): return Noisy()
-calls = [(torch.randn(4, 3),), (torch.randn(4, 3),)]
-""",
-    ),
-    Example(
-        title="whether two tensors are one, by their addresses",
-        before="""\
-class Shared(nn.Module):
-    def forward(self, query, key, value):
-        y = query * 2
-        if query.data_ptr() == key.data_ptr() == value.data_ptr():
-            y = y + 1
-        return y
-""",
-        after=None,
-        run="""\
-def make(): return Shared()
-calls = [(torch.randn(4, 3), torch.randn(4, 3), torch.randn(4, 3)) for _ in range(2)]
-""",
-    ),
-    Example(
-        title="the class taken off a tensor",
-        before="""\
-class Plain(nn.Module):
-    def forward(self, x):
-        return x.as_subclass(torch.Tensor) * 2
-""",
-        after=None,
-        run="""\
-def make(): return Plain()
-calls = [(torch.randn(4, 3),)]
-""",
-    ),
-    Example(
         title="a layer that is made anew each time",
         before="""\
 class Net(nn.Module):
@@ -243,19 +158,6 @@ calls = [(torch.randn(2, 3, 4), [3, 2]), (torch.randn(2, 3, 4), [3, 1])]
 
 VALID: tuple[NearMiss, ...] = (
     NearMiss(
-        title="a dictionary with the name of a variable of the context, and a parameter",
-        source="""\
-from contextvars import ContextVar
-
-FLAG = ContextVar("flag", default=False)
-KNOWN = {"a": 1}
-
-class Net(nn.Module):
-    def forward(self, x, FLAG: dict):
-        return x * KNOWN.get("a") + FLAG.get("b", 1)
-""",
-    ),
-    NearMiss(
         title="a function that is left out of graphs by intention",
         source="""\
 @torch.compiler.disable
@@ -283,19 +185,6 @@ class Net(nn.Module):
         parts = re.sub("a", "b", text.lower()).split(",")
         name = os.path.join("a", os.environ.get("HOME", "b"))
         return x * math.sqrt(len(parts)), name, text.encode("utf-8")
-""",
-    ),
-    NearMiss(
-        title="a generator that is left out, and what is seeded but no generator",
-        source="""\
-class Noisy(nn.Module):
-    def __init__(self, source):
-        super().__init__()
-        self.source = source
-
-    def forward(self, x, generator: torch.Generator | None = None):
-        self.source.manual_seed(3)
-        return x + torch.randn(x.shape, generator=generator)
 """,
     ),
     NearMiss(

@@ -28,13 +28,10 @@ class UntracedCall(Rule):
         Reports, in code that gets compiled, calls of functions of Python, PyTorch and NumPy that Dynamo does not trace
         (time, files, JSON, compression, random state, packed sequences, hooks, ``torch.autograd.grad``, ``np.ndindex``,
         ``np.interp``, ``copy.deepcopy`` and ``pow`` of a tensor ...) and of libraries that it does not look into
-        (scikit-learn, SciPy, OpenCV, pandas ...), addresses of tensors that are compared, layers that are made there,
-        sparse tensors where they are made and where the function goes on with one, and functions that are marked
-        ``@torch.compiler.disable`` while compiled code runs, with the calls of them. Of Python's own objects: lists
-        that a method of a text gave and that are changed (``text.split(",").pop()``), texts of sizes (``str(n)``, not
-        ``f"{n}"``), and the first read of a ``functools.cached_property``. A function that is marked where it
-        is defined, outside of compiled code, is left out of graphs by intention: nothing is said of its calls. Nor is
-        anything said of files that have nothing to do with PyTorch, unless compiled code of others gets there.
+        (scikit-learn, SciPy, OpenCV, pandas ...), layers and sparse tensors that are made there, and functions that are
+        marked ``@torch.compiler.disable`` while compiled code runs, with the calls of them. A function that is marked
+        where it is defined, outside of compiled code, is left out of graphs by intention: nothing is said of its calls.
+        Nor is anything said of files that have nothing to do with PyTorch, unless compiled code of others gets there.
 
     Why it breaks compilation:
         The graph ends at the call, which runs eagerly; in a loop the whole function is given up. A graph cannot hold a
@@ -50,7 +47,7 @@ class UntracedCall(Rule):
 
     References:
         PyTorch, graph breaks GB0007 ("Attempted to call function marked as skipped") and GB0029 (sparse tensors);
-        tests/test_untraced_calls.py and tests/test_host_objects.py run each of them.
+        tests/test_untraced_calls.py runs each of them.
     """
 
     code: ClassVar[str] = "FC611"
@@ -68,8 +65,6 @@ class UntracedCall(Rule):
             if (decorator := facts.ask(UntracedCalls).left_out(node)) is not None:
                 found = Untraced(decorator, decorator, Why.LEFT_OUT)
                 yield Finding(found.node, _message(found, facts), assumption=_INSTEAD)
-            for found in (*facts.ask(UntracedCalls).kept(node), *facts.ask(UntracedCalls).given_sparse(node)):
-                yield Finding(found.node, _message(found, facts), assumption=_WHY[found.why])
             return
         assert isinstance(node, ast.Call)
         for found in facts.ask(UntracedCalls).at(node):
@@ -108,15 +103,8 @@ _WHY = {
     Why.CALL: _HOST,
     Why.ROWS: "the data decides how many rows there are",
     Why.WEIGHTS: "layers belong into the constructor",
-    Why.LISTED: "`[*names]` and `list(names)` are lists of their own, which a graph changes",
-    Why.TEXT: 'a formatted string, `f"{n}"`, of a size by itself goes into the graph',
-    Why.KEPT: "read it once before, in the constructor say, or keep the value there: then there is nothing to work out",
     Why.POWER: "`a ** b` is the same of tensors, and goes into the graph",
-    Why.ADDRESS: "a graph has no addresses: `a is b` of the tensors themselves goes into it",
-    Why.DRAWN: "no graph holds a generator; PyTorch's own, without `generator=`, is drawn from in the graph",
     Why.SPARSE: "no graph holds a sparse tensor",
-    Why.HELD: "no graph holds a sparse tensor",
-    Why.GIVEN: "no graph holds a sparse tensor; the docstring says that it is one",
     Why.LEFT_OUT: _INSTEAD,
     Why.LEFT_OUT_CALL: _INSTEAD,
 }
@@ -127,24 +115,10 @@ def _message(found: Untraced, facts: Facts) -> str:
     match found.why:
         case Why.CALL | Why.ROWS | Why.POWER:
             told = f"{what} is not traced: the graph ends"
-        case Why.LISTED:
-            told = f"{what} changes a list that a text gave: the graph ends"
-        case Why.TEXT:
-            told = f"{what} asks a size for its text: the graph ends once the size is another in the next call"
-        case Why.KEPT:
-            told = f"{what} is worked out at its first read, under a lock before Python 3.12: the graph ends there"
         case Why.WEIGHTS:
             told = f"{what} makes weights in compiled code: the graph ends"
-        case Why.ADDRESS:
-            told = f"{what} compares the addresses of tensors: the graph ends"
-        case Why.DRAWN:
-            told = f"{what} uses a generator of random numbers: the graph ends"
         case Why.SPARSE:
             told = f"{what} makes a sparse tensor: the graph ends"
-        case Why.HELD:
-            return f"a sparse tensor of {what} is at hand from here on: the rest of the function runs eagerly"
-        case Why.GIVEN:
-            return f"{what} is a sparse tensor: what the function does with it runs eagerly"
         case Why.LEFT_OUT:
             told = f"{what} is called by compiled code to leave a function out: the graph ends, and at each call again"
         case Why.LEFT_OUT_CALL:

@@ -332,23 +332,6 @@ class Net(Base):
         run=_PARTS,
         evidence=(Varied("", "Net.forward", "parts", None),),
     ),
-    Example(
-        title="layers that run before the list is read",
-        before="""class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.lin = nn.Linear(4, 4)
-
-    def forward(self, x, parts):
-        h = self.lin(x)
-        y = torch.cat(parts)
-        h = h + y.mean()
-        return h.sin()
-""",
-        after=None,
-        run=_PARTS,
-        evidence=(Varied("", "Net.forward", "parts", None),),
-    ),
 )
 
 VALID: tuple[NearMiss, ...] = (
@@ -410,22 +393,6 @@ def forward(x, parts):
         if self.training:
             x = x + y.mean()
         return x.sin()
-""",
-        reported=True,
-        evidence=(Varied("", "Net.forward", "parts", None),),
-    ),
-    NearMiss(
-        title="what another method makes of it is a list too",
-        source="""class Net(nn.Module):
-    def flat(self, parts):
-        return [p.flatten() for p in parts]
-
-    def forward(self, x, parts):
-        flat = self.flat(parts)
-        x = x.sin()
-        for p in flat:
-            x = x + p.mean()
-        return x
 """,
         reported=True,
         evidence=(Varied("", "Net.forward", "parts", None),),

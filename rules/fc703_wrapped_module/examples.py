@@ -72,6 +72,7 @@ INVALID: tuple[Example, ...] = (
         run=SCRIPT + "grad = True\n",
         gain=False,
         compiles=True,
+        unsafe=True,
     ),
     Example(
         title="behind a flag, with functions of the file that get it",
@@ -108,6 +109,7 @@ def script(x, compiling=True):
         run=SCRIPT,
         gain=False,
         compiles=True,
+        unsafe=True,
     ),
     Example(
         title="made and compiled at once",
@@ -130,73 +132,7 @@ def script(x, compiling=True):
         run=SCRIPT,
         gain=False,
         compiles=True,
-    ),
-    Example(
-        title="the plain model for its state alone",
-        before=_NET
-        + """def script(x):
-    net = Net()
-    plain = net
-    net = torch.compile(model=net)
-    y = net(x)
-    state = plain.state_dict()
-    again = getattr(net, "_orig_mod", net).state_dict()
-    return y, list(state), list(again)
-""",
-        after=_NET
-        + """def script(x):
-    net = Net()
-    plain = net
-    net.compile()
-    y = net(x)
-    state = plain.state_dict()
-    again = getattr(net, "_orig_mod", net).state_dict()
-    return y, list(state), list(again)
-""",
-        run=SCRIPT,
-        gain=False,
-        compiles=True,
-    ),
-    Example(
-        title="a state that is saved",
-        before=_NET
-        + """def script(x):
-    net = Net()
-    net = torch.compile(net)
-    y = net(x)
-    state = net.state_dict()
-    return y, [key.removeprefix("_orig_mod.") for key in state]
-""",
-        after=_NET
-        + """def script(x):
-    net = Net()
-    net.compile()
-    y = net(x)
-    state = net.state_dict()
-    return y, [key.removeprefix("_orig_mod.") for key in state]
-""",
-        run=SCRIPT,
-        gain=False,
         unsafe=True,
-        compiles=True,
-    ),
-    Example(
-        title="a method that calls the model itself",
-        before=_NET
-        + """def script(x):
-    net = Net()
-    net = torch.compile(net)
-    return net.twice(x)
-""",
-        after=_NET
-        + """def script(x):
-    net = Net()
-    net.compile()
-    return net.twice(x)
-""",
-        run=SCRIPT,
-        unsafe=True,
-        compiles=True,
     ),
     Example(
         title="an attribute",
@@ -274,6 +210,7 @@ def script(x):
         run=SCRIPT,
         gain=False,
         compiles=True,
+        unsafe=True,
     ),
     Example(
         title="block by block, each with its number",
@@ -316,49 +253,7 @@ def script(x):
         run=SCRIPT,
         gain=False,
         compiles=True,
-    ),
-    Example(
-        title="block by block, and names that are read",
-        before=_NET
-        + """class Stack(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.blocks = nn.ModuleList([Net() for _ in range(3)])
-
-    def forward(self, x):
-        for block in self.blocks:
-            x = block(x)
-        return x
-
-
-def script(x):
-    model = Stack()
-    for i in range(len(model.blocks)):
-        model.blocks[i] = torch.compile(model.blocks[i], dynamic=False)
-    return model(x), [key.replace("_orig_mod.", "") for key in model.state_dict()]
-""",
-        after=_NET
-        + """class Stack(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.blocks = nn.ModuleList([Net() for _ in range(3)])
-
-    def forward(self, x):
-        for block in self.blocks:
-            x = block(x)
-        return x
-
-
-def script(x):
-    model = Stack()
-    for i in range(len(model.blocks)):
-        model.blocks[i].compile(dynamic=False)
-    return model(x), [key.replace("_orig_mod.", "") for key in model.state_dict()]
-""",
-        run=SCRIPT,
-        gain=False,
         unsafe=True,
-        compiles=True,
     ),
     Example(
         title="a list that is built anew of wrappers",
@@ -413,113 +308,6 @@ def script(x):
         unsafe=True,
         compiles=True,
     ),
-    Example(
-        title="compiled twice",
-        before=_NET
-        + """def script(x):
-    net = Net()
-    net = torch.compile(net)
-    net = torch.compile(net, dynamic=True)
-    return net(x)
-""",
-        after=None,
-        run=SCRIPT,
-        gain=False,
-    ),
-    Example(
-        title="compiled twice: another name, in place, at once, by a function that returns it",
-        before=_NET
-        + """def build():
-    net = Net()
-    net.to("cpu")
-    return torch.compile(net)
-
-
-def script(x):
-    fast = torch.compile(Net())
-    faster = torch.compile(fast, dynamic=True)
-    net = Net()
-    net.compile()
-    net = torch.compile(net)
-    net.compile(dynamic=True)
-    made = build()
-    made = torch.compile(made)
-    return faster(x) + net(x) + made(x) + torch.compile(torch.compile(Net()))(x)
-""",
-        after=None,
-        run=SCRIPT,
-        gain=False,
-    ),
-    Example(
-        title="compiled again in each turn of a loop",
-        before=_NET
-        + """def script(x):
-    net = Net()
-    for mode in ("default", "reduce-overhead"):
-        net = torch.compile(net, mode=mode)
-        x = net(x)
-    return x
-""",
-        after=None,
-        run=SCRIPT,
-        gain=False,
-    ),
-    Example(
-        title="a decorator on forward, and a call for an instance",
-        before="""class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.lin = nn.Linear(2, 2)
-
-    @torch.compile(dynamic=True)
-    def forward(self, x):
-        return self.lin(x).relu()
-
-
-def script(x):
-    net = Net()
-    net = torch.compile(net)
-    return net(x)
-""",
-        after=None,
-        run=SCRIPT,
-        gain=False,
-    ),
-    Example(
-        title="a decorator on a class",
-        before="""@torch.compile
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.lin = nn.Linear(2, 2)
-
-    def forward(self, x):
-        return self.lin(x).relu()
-
-
-def script(x):
-    net = Net()
-    return net(x)
-""",
-        after=None,
-        run=SCRIPT,
-        gain=False,
-    ),
-    Example(
-        title="a function that returns the wrapper",
-        before=_NET
-        + """def build(compiling=True):
-    net = Net()
-    return torch.compile(net) if compiling else net
-
-
-def script(x):
-    return build()(x)
-""",
-        after=None,
-        run=SCRIPT,
-        gain=False,
-    ),
 )
 
 VALID: tuple[NearMiss, ...] = (
@@ -537,78 +325,6 @@ VALID: tuple[NearMiss, ...] = (
         reported=True,
     ),
     NearMiss(
-        title="the plain model is used as well",
-        source=_NET
-        + """def script(x):
-    net = Net()
-    plain = net
-    net = torch.compile(net)
-    return net(x) - plain(x)
-
-
-def other(x):
-    plain = Net()
-    net = plain
-    net = torch.compile(net)
-    return net(x) - plain(x)
-
-
-def third(x):
-    net = Net()
-    plain = net.eval()
-    net = torch.compile(net)
-    return net(x) - plain(x)
-
-
-def kept(x):
-    plain = Net()
-    net = torch.compile(plain)
-    return net(x) - plain(x)
-""",
-    ),
-    NearMiss(
-        title="forward by its name",
-        source=_NET
-        + """def script(x):
-    net = Net()
-    net = torch.compile(net)
-    return net.forward(x)
-
-
-def saving(x):
-    net = Net()
-    net = torch.compile(net)
-    return torch.utils.checkpoint.checkpoint(net.forward, x)
-
-
-def given(net, x):
-    return net.forward(x)
-
-
-def handing(x):
-    net = Net()
-    net = torch.compile(net)
-    return given(net, x)
-""",
-    ),
-    NearMiss(
-        title="a copy, and what is saved as a whole",
-        source="import copy\n"
-        + _NET
-        + """def script(x):
-    net = Net()
-    net = torch.compile(net)
-    average = copy.deepcopy(net)
-    return net(x) + average(x)
-
-
-def saving(path):
-    net = Net()
-    net = torch.compile(net)
-    torch.save(net, path)
-""",
-    ),
-    NearMiss(
         title="what is inside is read without a test",
         source=_NET
         + """def script(x, path):
@@ -616,27 +332,6 @@ def saving(path):
     net = torch.compile(net)
     torch.save(net._orig_mod.state_dict(), path)
     return net(x)
-""",
-    ),
-    NearMiss(
-        title="its type and identity",
-        source=_NET
-        + """def script(x):
-    net = Net()
-    net = torch.compile(net)
-    return net(x), isinstance(net, Net)
-
-
-def named(x):
-    net = Net()
-    net = torch.compile(net)
-    return net(x), net.__class__.__name__
-
-
-def same(x, other):
-    net = Net()
-    net = torch.compile(net)
-    return net(x), net is other, type(net)
 """,
     ),
     NearMiss(
@@ -714,39 +409,6 @@ class Sampler:
 """,
     ),
     NearMiss(
-        title="in a loop, where the list keeps what is not compiled",
-        source=_NET
-        + """def script(x):
-    nets = nn.ModuleList([Net(), Net()])
-    for net in nets:
-        net = torch.compile(net)
-        x = net(x)
-    for net in nets:
-        x = net(x)
-    return x
-
-
-def again(x):
-    for mode in ("default", "reduce-overhead"):
-        net = Net()
-        net.eval()
-        fast = torch.compile(net, mode=mode)
-        x = fast(x)
-    return x
-
-
-def first(x, nets):
-    for net in nets:
-        net = torch.compile(net)
-        return net(x)
-    net = Net()
-    while x.sum() > 1:
-        net = torch.compile(net)
-        break
-    return net(x)
-""",
-    ),
-    NearMiss(
         title="compiled in place, and made anew between two calls",
         source=_NET
         + """def script(x):
@@ -762,47 +424,6 @@ def twice(x):
     net = Net()
     net = torch.compile(net, dynamic=True)
     return net(x)
-""",
-    ),
-    NearMiss(
-        title="compiled in one arm each, and functions that are compiled twice",
-        source=_NET
-        + """def build(compiling):
-    net = Net()
-    if compiling:
-        net.compile()
-    else:
-        net = torch.compile(net)
-    return net
-
-
-def double(x):
-    return x * 2
-
-
-def doubled():
-    return torch.compile(double)
-
-
-def script(x, hold):
-    fast = torch.compile(doubled())
-    net = build(True)
-    net.compile()
-    hold.net = Net()
-    hold.net.compile()
-    hold = make(hold)
-    hold.net.compile()
-    return fast(net(x))
-
-
-def make(hold):
-    return hold
-
-
-class Doubler:
-    @torch.compile
-    def forward(self, x):
-        return x * 2
 """,
     ),
     NearMiss(

@@ -12,9 +12,19 @@ from patcher.facts.values.module_values import imported
 from patcher.rule import Applicability, Code, Finding, Fix, ReplaceStatements, block
 
 _HOLDERS = frozenset({"torch.nn.ModuleList", "torch.nn.Sequential", "torch.nn.modules.container.ModuleList"})
-_NOTE = (
-    "nothing that reads names of its parameters counts on `_orig_mod`, and its modules have a `forward` of their own"
+#: What says in the source that a module is a wrapper.
+_WRAPPERS = frozenset({"OptimizedModule", "is_compiled_module"})
+NOTE = (
+    "nothing tells the wrapper from the module: no `_orig_mod` in names, no test of its type or identity, "
+    "no call of its `forward`, no use that has to stay eager"
 )
+
+
+def tells_wrappers(facts: Facts) -> bool:
+    """Whether the file tests for a wrapper, or reads what is in one without asking by ``hasattr(m, "_orig_mod")``."""
+    names = facts.syntax.names_in(facts.syntax.tree)
+    asked = any(isinstance(c, ast.Constant) and c.value == "_orig_mod" for c in facts.syntax.by_type[ast.Constant])
+    return ("_orig_mod" in names and not asked) or not _WRAPPERS.isdisjoint(names)
 
 
 def rebuilt(site: CompileSite, facts: Facts) -> Finding | None:
@@ -27,7 +37,7 @@ def rebuilt(site: CompileSite, facts: Facts) -> Finding | None:
     same = is_place(held) and ast.unparse(held) == ast.unparse(loop.iter)
     if not same or not _is_list_of(statement.value, site, facts) or site.by_forward:
         return None
-    if facts.ask(InPlace).why_not(site) is not None or facts.ask(CompileSites).replaced:
+    if facts.ask(InPlace).why_not(site) is not None or facts.ask(CompileSites).replaced or tells_wrappers(facts):
         return None
     assert isinstance(loop.target, ast.Name)
     name = loop.target.id
@@ -46,7 +56,7 @@ def rebuilt(site: CompileSite, facts: Facts) -> Finding | None:
     )
     text = ast.unparse(held)
     message = f"`{text}` becomes a list of wrappers with other parameter names: `Module.compile` does the same in place"
-    return Finding(site.node, message, fix, _NOTE)
+    return Finding(site.node, message, fix, NOTE)
 
 
 def _goes_over(site: CompileSite, facts: Facts) -> ast.comprehension | None:

@@ -23,9 +23,7 @@ from patcher.rule import (
     Where,
 )
 from rules.fc703_wrapped_module.examples import INVALID, VALID
-from rules.fc703_wrapped_module.rebuilt import rebuilt
-from rules.fc703_wrapped_module.reports import decorated, returned, twice
-from rules.fc703_wrapped_module.uses import WrapperUses
+from rules.fc703_wrapped_module.rebuilt import NOTE, rebuilt, tells_wrappers
 
 
 class WrappedModule(Rule):
@@ -34,10 +32,7 @@ class WrappedModule(Rule):
     What it does:
         Replaces ``model = torch.compile(model, dynamic=True)`` by ``model.compile(dynamic=True)``, and the same for
         ``self.net`` and ``blocks[i]``; ``model = torch.compile(Net())`` becomes two statements, and a list that is
-        built anew (``model.blocks = nn.ModuleList([torch.compile(b) for b in model.blocks])``) a loop. Reported, and
-        left to you: a model that is compiled twice, a decorator on a class or its ``forward``, and a function that
-        returns the wrapper. Seen on 2.13: what is wrapped twice is a plain function without parameters; of an instance
-        whose class has the decorator, compiling it again raises an AssertionError.
+        built anew (``model.blocks = nn.ModuleList([torch.compile(b) for b in model.blocks])``) a loop.
 
     Why it breaks compilation:
         What ``torch.compile`` returns is another module around the one that it was given. The keys of its
@@ -48,20 +43,12 @@ class WrappedModule(Rule):
         break goes away, and none is counted as gone.
 
     Fix safety:
-        Safe where the model is made in the same function or at the top of the same file, of a class of the
-        project that is seen whole, and nothing that can be seen could tell the wrapper from the
-        module: it is called, moved, trained, asked for parameters or attributes, also in functions of the file
-        that get it. An item of a list (``model.blocks[i]``) is safe where the constructor of the model makes the list
-        of one class, its methods only call the items, no names of what is in the model are read, and each item is
-        compiled once; else the finding says which of it is missing. Unsafe where somebody else gets it or has got it,
-        where names of parameters are read, saved or loaded, where a method calls the model itself or the constructor
-        hands it on, where the class has an ``eval`` or ``parameters`` of its own (a wrapper calls PyTorch's); the
-        finding names the lines. Left alone: a model whose ``forward`` is called by name, which is copied, saved as a
-        whole, compared, indexed, or asked for its type; ``_orig_mod`` read without a test before, or a wrapper asked
-        for (``is_compiled_module``); another name for the model without compiling that is used; a class with a
-        ``compile`` or ``__call__`` of its own; one that runs a ``forward`` of PyTorch's own (``nn.Sequential``) before
-        2.14, where it is not compiled in place at all (seen on 2.13; on 2.14.1, it is, with the same graphs);
-        functions; PyTorch before 2.2.
+        Unsafe: other code of the program may tell the wrapper from the module. It may read names of parameters with
+        ``_orig_mod.``, test the type or identity, call ``forward`` by its name, or use the module without compiling
+        under another name. Left alone: a file that reads ``_orig_mod`` or tests for a wrapper
+        (``is_compiled_module``); a class with a ``compile`` or ``__call__`` of its own; one that runs a ``forward`` of
+        PyTorch's own (``nn.Sequential``) before 2.14, where it is not compiled in place at all (seen on 2.13; on
+        2.14.1, it is, with the same graphs); functions; PyTorch before 2.2.
 
     References:
         musubi-tuner's and sd-scripts' key stripping; PyTorch, "Where to apply torch.compile".
@@ -71,21 +58,15 @@ class WrappedModule(Rule):
     name: ClassVar[str] = "wrapped-module"
     costs: ClassVar[tuple[Cost, ...]] = ()  # no break: the graphs are the same
     triggers: ClassVar[tuple[bytes, ...]] = (b"torch.compile", b"import compile", b".compile(")
-    listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Call, ast.FunctionDef, ast.ClassDef)
+    listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Call,)
     where: ClassVar[Where] = Where.ANYWHERE
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
-        """Report a call of torch.compile whose result takes the place of the module, and what compiles it again."""
-        if not isinstance(node, ast.Call):
-            yield from decorated(node, facts)
-            return
+        """Report a call of torch.compile whose result takes the place of the module."""
         site = facts.ask(CompileSites).at(node)
         if site is None or site.form == "discarded":  # FC704's
             return
-        told = twice(site, facts) or returned(site, facts)
-        if told is not None:
-            yield told
-        elif (built := rebuilt(site, facts)) is not None:
+        if (built := rebuilt(site, facts)) is not None:
             yield built
         elif isinstance(facts.syntax.parents.get(node), ast.Assign):
             yield from _wrapped(site, facts)
@@ -101,18 +82,13 @@ def _wrapped(site: CompileSite, facts: Facts) -> Iterator[Finding]:
         return
     if facts.ask(InPlace).why_not(site) is not None or facts.ask(CompileSites).replaced or _compiled_too(site, facts):
         return
-    seen = facts.ask(WrapperUses).of(site)
     code = _code(site, facts)
-    if seen.kept or code is None:
+    if code is None or tells_wrappers(facts):
         return
     held = ast.unparse(site.held)
     message = f"`{held}` becomes a wrapper with other parameter names: `Module.compile` does the same in place"
-    notes = seen.notes
-    fix = Fix((ReplaceStatements((facts.syntax.statement_of(site.node),), code),))
-    if notes:
-        fix = Fix(fix.edits, Applicability.UNSAFE)
-    more = f" and {len(notes) - 3} more" if len(notes) > 3 else ""
-    yield Finding(site.node, message, fix, "; ".join(notes[:3]) + more)
+    edit = ReplaceStatements((facts.syntax.statement_of(site.node),), code)
+    yield Finding(site.node, message, Fix((edit,), Applicability.UNSAFE), NOTE)
 
 
 def _compiled_too(site: CompileSite, facts: Facts) -> bool:

@@ -1,4 +1,4 @@
-"""FC704: torch.compile as a statement, or given to a name, whose result nobody gets."""
+"""FC704: torch.compile as a statement, whose result nobody gets."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from patcher.facts import Facts
-from patcher.facts.compiling.already import CompiledAlready
 from patcher.facts.compiling.in_place import InPlace
 from patcher.facts.compiling.placing import tried
 from patcher.facts.compiling.sites import CompileSite, CompileSites
@@ -31,8 +30,6 @@ class DiscardedCompile(Rule):
 
     What it does:
         Replaces the statement ``torch.compile(model, mode="max-autotune")`` by ``model.compile(mode="max-autotune")``.
-        The same for ``block = torch.compile(block)`` where nobody reads ``block`` from there on: as the name of a loop
-        over ``model.blocks``, or a parameter that the function does not return, it leaves what it came from as it was.
         A model without a ``forward`` is never called: its one part that has one is compiled (toto's ``model.model``).
         What is no module, or nobody knows what, is reported and left alone: the result has to be kept. So is what is
         compiled already.
@@ -61,28 +58,24 @@ class DiscardedCompile(Rule):
     where: ClassVar[Where] = Where.ANYWHERE
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
-        """Report a statement that is a call of torch.compile, or gives its result to a name that nobody reads."""
+        """Report a statement that is a call of torch.compile."""
         statement = facts.syntax.parents.get(node)
-        if not isinstance(statement, (ast.Expr, ast.Assign, ast.AnnAssign)):
+        if not isinstance(statement, ast.Expr):
             return
         site = facts.ask(CompileSites).at(node)
         if site is None or site.form != "discarded" or isinstance(tried(node, facts.syntax), (ast.With, ast.AsyncWith)):
             return
         told = ast.unparse(site.call.target) if isinstance(site.call.target, ast.expr) else "it"
         message = f"what `torch.compile` returns is discarded: `{told}` stays as it was, nothing is compiled"
-        if not isinstance(statement, ast.Expr):
-            message = f"nobody reads `{told}` from here on: what it came from stays as it was, nothing is compiled"
-        already = facts.ask(CompiledAlready).of(site)
-        if already is not None:
-            yield Finding(node, message, assumption=f"take it away: `{told}` is compiled already ({already.where})")
+        if site.others:
+            yield Finding(node, message, assumption=f"take one away: `{told}` is compiled elsewhere as well")
             return
         where = facts.ask(InPlace)
         part = where.part(site) or ""
         written = where.spelled(site, part=part) if site.is_module else None
         reason = _why_not(site, told, facts) if written is None else where.why_not(site) if not part else None
         if written is None or reason is not None:
-            kept = f"`{told} = torch.compile({told}, ...)`" if isinstance(statement, ast.Expr) else "and use it"
-            yield Finding(node, message, assumption=f"{reason}: keep the result, {kept}")
+            yield Finding(node, message, assumption=f"{reason}: keep the result, `{told} = torch.compile({told}, ...)`")
             return
         fix = Fix((ReplaceStatements((statement,), (Code(*written),)),), Applicability.UNSAFE)
         what = f"{told}.{part}" if part else told

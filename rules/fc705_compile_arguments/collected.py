@@ -9,7 +9,6 @@ from patcher.facts import Facts
 from patcher.facts.values.compile_calls import CompileCall
 from patcher.facts.values.module_values import Bindings
 from patcher.rule import Code, Replace
-from rules.fc705_compile_arguments.lines import room_at
 from rules.fc705_compile_arguments.wrong import Wrong, merged
 
 
@@ -34,16 +33,14 @@ def wrong_collected(call: CompileCall, facts: Facts) -> Iterator[Wrong]:
     options = statement.value
     if None in options.keys:
         return
-    new = merged(Code(f'{name}.pop("mode")'), options, room_at(options, facts), depth=0)
+    new = merged(Code(f'{name}.pop("mode")'), options)
     later = statement.lineno < call.node.lineno and made[0].lineno < statement.lineno
     backend = _item(made[0], "backend")
     known = backend is None or (isinstance(backend, ast.Constant) and backend.value == "inductor")
     edits = (Replace(options, new),) if later else ()
     message = f"`mode` and `options` meet in `{name}`: torch.compile takes one of them and raises an error"
     assumption = f"`{ast.unparse(mode)}` names a mode of inductor"
-    yield Wrong(
-        options, message, edits, True, assumption=assumption if known else f"{assumption}, and that is the backend"
-    )
+    yield Wrong(options, message, edits, assumption=assumption if known else f"{assumption}, and that is the backend")
 
 
 def _item(made: ast.Dict, name: str) -> ast.expr | None:

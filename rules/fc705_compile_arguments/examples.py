@@ -52,6 +52,7 @@ INVALID: tuple[Example, ...] = (
         run=SCRIPT,
         compiles=True,
         raises=True,
+        unsafe=True,
     ),
     Example(
         title="dynamic as a number, in place, and of a decorator",
@@ -78,20 +79,19 @@ INVALID: tuple[Example, ...] = (
         run=SCRIPT,
         compiles=True,
         raises=True,
+        unsafe=True,
     ),
     Example(
         title="a mode with options",
         before=_filled(_COMPILING, 'mode="max-autotune-no-cudagraphs", options={"epilogue_fusion": True}'),
-        after=_NET
-        + """def script(x):
-    return torch.compile(
-        Net(),
-        options={**torch._inductor.list_mode_options("max-autotune-no-cudagraphs"), "epilogue_fusion": True},
-    )(x)
-""",
+        after=_filled(
+            _COMPILING,
+            'options={**torch._inductor.list_mode_options("max-autotune-no-cudagraphs"), "epilogue_fusion": True}',
+        ),
         run=SCRIPT,
         compiles=True,
         raises=True,
+        unsafe=True,
     ),
     Example(
         title="the default mode with options, and another with none",
@@ -119,12 +119,13 @@ INVALID: tuple[Example, ...] = (
         run=SCRIPT,
         compiles=True,
         raises=True,
+        unsafe=True,
     ),
     Example(
         title="what catches the error goes on eagerly",
         before=_filled(_TRYING, 'mode="max-autotune", options={"max_autotune_gemm": False}'),
         after=_filled(
-            _TRYING.replace("net, {0}", "\n            net,\n            {0},\n        "),
+            _TRYING,
             'options={**torch._inductor.list_mode_options("max-autotune"), "max_autotune_gemm": False}',
         ),
         run=SCRIPT,
@@ -295,47 +296,6 @@ def script(x):
         compiles=True,
     ),
     Example(
-        title="a mode and options that are too long together for one line",
-        before="""def script(x):
-    doubled = torch.compile(torch.sin, dynamic=False, mode="reduce-overhead", options={"max_autotune": False})
-    return doubled(x) + 1
-""",
-        after="""def script(x):
-    doubled = torch.compile(
-        torch.sin,
-        dynamic=False,
-        options={**torch._inductor.list_mode_options("reduce-overhead"), "max_autotune": False},
-    )
-    return doubled(x) + 1
-""",
-        run=SCRIPT,
-        compiles=True,
-        raises=True,
-    ),
-    Example(
-        title="a mode in a dictionary and options that are too long together for one line",
-        before="""def script(x):
-    arguments = {"mode": "reduce-overhead"}
-    arguments["options"] = {"max_autotune": False, "epilogue_fusion": True, "shape_padding": True}
-    return torch.compile(torch.cos, **arguments)(x) + 1
-""",
-        after="""def script(x):
-    arguments = {"mode": "reduce-overhead"}
-    arguments["options"] = {
-        **torch._inductor.list_mode_options(arguments.pop("mode")),
-        "max_autotune": False,
-        "epilogue_fusion": True,
-        "shape_padding": True,
-    }
-    return torch.compile(torch.cos, **arguments)(x) + 1
-""",
-        run=SCRIPT,
-        gain=False,
-        unsafe=True,
-        compiles=True,
-        raises=True,
-    ),
-    Example(
         title="one setting by two names",
         before="""torch._dynamo.config.cache_size_limit = 64  # as before
 torch._dynamo.config.recompile_limit = 128
@@ -350,6 +310,7 @@ def make(): return nn.Linear(2, 2)
 """,
         run="calls = [(torch.ones(2, 2),)]",
         gain=False,
+        unsafe=True,
     ),
     Example(
         title="one setting by two names, with something between",

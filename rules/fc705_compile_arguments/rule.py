@@ -7,11 +7,9 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from patcher.facts import Facts
-from patcher.facts.checks.caught import Caught
 from patcher.facts.compiling.placing import tried
 from patcher.facts.compiling.sites import CompileSites
 from patcher.facts.tables.knobs import knobs_of
-from patcher.facts.values.compile_calls import CompileCall
 from patcher.rule import Applicability, Cost, Example, Finding, Fix, NearMiss, Rule, Where
 from rules.fc705_compile_arguments.collected import wrong_collected
 from rules.fc705_compile_arguments.examples import INVALID, VALID
@@ -41,11 +39,8 @@ class CompileArguments(Rule):
         reported.
 
     Fix safety:
-        Safe is what torch.compile always rejects and can be meant in one way only (``dynamic`` as a text or a number;
-        ``mode`` with ``options``), where nothing catches the error: no run gets past it. That is an exception to
-        what safe means elsewhere, for the original raises and the patched code does not. Safe is also the one of
-        two neighbouring assignments that has no effect. All else is unsafe: the finding says what is taken to be
-        meant, or that something catches the error, and compiling begins where it did not.
+        Unsafe: the finding says what is taken to be meant. Where something catches the error that torch.compile raises,
+        compiling begins where it did not. Left alone: an error that a test expects (``pytest.raises``).
 
     References:
         huggingface/lerobot#4114; PyTorch, ``torch.compile``, ``torch._inductor.list_mode_options``.
@@ -71,32 +66,13 @@ class CompileArguments(Rule):
         else:
             return
         for wrong in found:
-            yield _finding(wrong, call, facts)
+            yield _finding(wrong)
 
     invalid: ClassVar[tuple[Example, ...]] = INVALID
 
     valid: ClassVar[tuple[NearMiss, ...]] = VALID
 
 
-def _finding(wrong: Wrong, call: CompileCall, facts: Facts) -> Finding:
-    if not wrong.edits:
-        return Finding(wrong.node, wrong.message, assumption=wrong.assumption)
-    assumption = wrong.assumption
-    safe = wrong.plain
-    if wrong.rejected and safe:
-        caught = _why_caught(call, facts)
-        safe = not caught
-        assumption = f"{assumption}; {caught}" if caught else ""
-    applicability = Applicability.SAFE if safe else Applicability.UNSAFE
-    return Finding(wrong.node, wrong.message, Fix(wrong.edits, applicability), "" if safe else assumption)
-
-
-def _why_caught(call: CompileCall, facts: Facts) -> str:
-    """Why some run may get past the error; "" when none does."""
-    if call.kind == "factory" or call.argument("disable") is not None or call.argument("**") is not None:
-        return "it may never be asked to compile"
-    if facts.ask(CompileSites).replaced:
-        return "another function is put in the place of torch.compile"
-    statement = facts.syntax.statement_of(call.node)
-    why = facts.ask(Caught).why(statement, ["RuntimeError", "AssertionError"], around=True)
-    return f"{why}, and goes on without compiling" if why else ""
+def _finding(wrong: Wrong) -> Finding:
+    fix = Fix(wrong.edits, Applicability.UNSAFE) if wrong.edits else None
+    return Finding(wrong.node, wrong.message, fix, wrong.assumption)

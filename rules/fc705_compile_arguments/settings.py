@@ -34,7 +34,6 @@ def wrong_settings(call: CompileCall, facts: Facts, knobs: Knobs) -> Iterator[Wr
             yield Wrong(
                 node,  # type: ignore[arg-type]
                 f"{told} has no setting `{module}.{name}`: setting it raises an AttributeError",
-                rejected=True,
                 assumption=hint,
             )
     yield from _twice(call, facts, knobs)
@@ -80,7 +79,7 @@ def _twice(call: CompileCall, facts: Facts, knobs: Knobs) -> Iterator[Wrong]:
         if isinstance(first, ast.Assign) and isinstance(second, ast.Assign) and _next(first, second, syntax):
             last = Code("{0} = {1}", (second.targets[0], second.value))
             edits = (ReplaceStatements((first, second), (last,)),)
-        yield Wrong(first, message, edits, plain=bool(edits), assumption="keep the value that is meant")  # type: ignore[arg-type]
+        yield Wrong(first, message, edits, assumption="keep the value that is meant")  # type: ignore[arg-type]
         return
 
 

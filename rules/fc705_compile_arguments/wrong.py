@@ -11,7 +11,6 @@ from patcher.facts.tables.knobs import MODES, WITHOUT_OPTIONS, Knobs, meant, ver
 from patcher.facts.values.compile_calls import CompileCall
 from patcher.facts.values.module_values import Bindings
 from patcher.rule import Code, Edit, Replace
-from rules.fc705_compile_arguments.lines import Part, enclosed, room_at, room_below
 
 _TRUTH: Mapping[str, str] = {"true": "True", "false": "False", "auto": "None", "none": "None"}
 _FALSE = frozenset({"false", "no", "off", "0", "none"})
@@ -20,13 +19,11 @@ _TRUE = frozenset({"true", "yes", "on"})
 
 @dataclass(frozen=True)
 class Wrong:
-    """One thing. ``rejected``: torch.compile raises, whatever else it is given. ``plain``: it can mean one thing."""
+    """One thing, and what is taken to be meant."""
 
     node: ast.expr
     message: str
     edits: tuple[Edit, ...] = ()
-    rejected: bool = False
-    plain: bool = False
     assumption: str = ""
 
 
@@ -50,8 +47,8 @@ def wrong_arguments(call: CompileCall, facts: Facts, knobs: Knobs) -> Iterator[W
     unknown = [*_mode(mode, knobs), *_options(options, knobs)] if _for_inductor(call) else []
     yield from unknown
     if _is_given(mode) and _is_given(options):
-        both = _both(call, node, knobs, facts)
-        yield both if not unknown else Wrong(node, both.message, rejected=True, assumption="mend what is unknown first")
+        both = _both(call, node, knobs)
+        yield both if not unknown else Wrong(node, both.message, assumption="mend what is unknown first")
     yield from _backend(call, knobs)
 
 
@@ -59,8 +56,8 @@ def _dynamic(value: ast.expr, constant: str | int) -> Wrong:
     right = str(bool(constant)) if isinstance(constant, int) else _TRUTH.get(constant.lower())
     message = f"`dynamic={constant!r}` is rejected: it is True, False or None, for automatic"
     if right is None:
-        return Wrong(value, message, rejected=True, assumption="which of them is meant?")
-    return Wrong(value, message, (Replace(value, Code(right)),), True, True, f"`dynamic={right}` is meant")
+        return Wrong(value, message, assumption="which of them is meant?")
+    return Wrong(value, message, (Replace(value, Code(right)),), f"`dynamic={right}` is meant")
 
 
 def _substring(name: str, value: ast.expr, bindings: Bindings) -> Iterator[Wrong]:
@@ -87,38 +84,35 @@ def _substring(name: str, value: ast.expr, bindings: Bindings) -> Iterator[Wrong
 # --- mode and options -----------------------------------------------------------------------------------------------
 
 
-def _both(call: CompileCall, node: ast.Call, knobs: Knobs, facts: Facts) -> Wrong:
+def _both(call: CompileCall, node: ast.Call, knobs: Knobs) -> Wrong:
     message = "`mode` and `options` are given together: torch.compile takes one of them"
     mode, options = call.argument("mode"), call.argument("options")
     given = {k.arg: k for k in node.keywords}
     value = mode.value if isinstance(mode, ast.Constant) else None
     if not isinstance(options, ast.Dict) or value not in knobs.modes or not {"mode", "options"} <= set(given):
-        return Wrong(node, message, rejected=True, assumption="what is in the mode has to go into the options")
+        return Wrong(node, message, assumption="what is in the mode has to go into the options")
     left_out = "options" if value != "default" and not options.keys else "mode"
     merging = value != "default" and bool(options.keys)
     if merging and not _for_inductor(call):
-        return Wrong(node, message, rejected=True, assumption="the backend is not inductor, which has the modes")
-
-    def called(room: int | None) -> Code:
-        """With the merged options on one line where they have that room; None: in any case."""
-        inside = [Part("{0}", (a,)) for a in node.args]
-        for k in (k for k in node.keywords if k.arg != left_out):
-            whole = merging and k.arg == "options"
-            of: ast.expr | Code = merged(Code("{0}", (given["mode"].value,)), options, room) if whole else k.value
-            inside.append(Part(f"{'**' if k.arg is None else f'{k.arg}='}{{0}}", (of,)))
-        return enclosed(Part("{0}(", (node.func,)), inside, Part(")"), room_at(node, facts))
-
-    on_one_line = called(None)
-    whole = on_one_line if "\n" not in on_one_line.template else called(room_below(node, "options", facts))
-    return Wrong(node, message, (Replace(node, whole),), True, True, "both are meant")
+        return Wrong(node, message, assumption="the backend is not inductor, which has the modes")
+    parts: list[ast.expr | Code] = [node.func, *node.args]
+    texts = [f"{{{n}}}" for n in range(1, len(parts))]
+    for k in (k for k in node.keywords if k.arg != left_out):
+        texts.append(f"{'**' if k.arg is None else f'{k.arg}='}{{{len(parts)}}}")
+        whole = merging and k.arg == "options"
+        parts.append(merged(Code("{0}", (given["mode"].value,)), options) if whole else k.value)
+    return Wrong(node, message, (Replace(node, Code(f"{{0}}({', '.join(texts)})", tuple(parts))),), "both are meant")
 
 
-def merged(mode: Code, options: ast.Dict, room: int | None, depth: int = 1) -> Code:
-    """The options of ``mode``, and then ``options``, which win; as `enclosed` has ``room`` and ``depth``."""
-    inside = [Part("**torch._inductor.list_mode_options({0})", (mode,))]
+def merged(mode: Code, options: ast.Dict) -> Code:
+    """The options of ``mode``, and then ``options``, which win."""
+    parts: list[ast.expr | Code] = [mode]
+    texts = ["**torch._inductor.list_mode_options({0})"]
     for key, value in zip(options.keys, options.values, strict=True):
-        inside.append(Part("**{0}", (value,)) if key is None else Part("{0}: {1}", (key, value)))
-    return enclosed(Part("{{"), inside, Part("}}"), room, depth)
+        at = len(parts)
+        texts.append(f"**{{{at}}}" if key is None else f"{{{at}}}: {{{at + 1}}}")
+        parts += [value] if key is None else [key, value]
+    return Code(f"{{{{{', '.join(texts)}}}}}", tuple(parts))
 
 
 def _mode(mode: ast.expr | None, knobs: Knobs) -> Iterator[Wrong]:
@@ -128,7 +122,7 @@ def _mode(mode: ast.expr | None, knobs: Knobs) -> Iterator[Wrong]:
     right = meant(value, knobs.modes) if isinstance(value, str) else None
     message = f"`mode={value!r}` is unknown: there are {', '.join(f'`{m}`' for m in MODES if m in knobs.modes)}"
     edits = (Replace(mode, Code(repr(right).replace("'", '"'))),) if right else ()
-    yield Wrong(mode, message, edits, True, assumption=f"`{right}` is meant" if right else "which of them is meant?")
+    yield Wrong(mode, message, edits, assumption=f"`{right}` is meant" if right else "which of them is meant?")
 
 
 def _options(options: ast.expr | None, knobs: Knobs) -> Iterator[Wrong]:
@@ -141,7 +135,7 @@ def _options(options: ast.expr | None, knobs: Knobs) -> Iterator[Wrong]:
         edits = (Replace(key, Code(f'"{right}"')),) if right else ()
         wrong = f"`{right}` is meant" if right else "take it away, or name the one that is meant"
         told = f"{had} has it" if had else wrong
-        yield Wrong(key, f"inductor has no option `{value}`: it is rejected", edits, True, assumption=told)
+        yield Wrong(key, f"inductor has no option `{value}`: it is rejected", edits, assumption=told)
 
 
 # --- names ----------------------------------------------------------------------------------------------------------
@@ -160,12 +154,12 @@ def _unnamed(call: CompileCall, node: ast.Call, knobs: Knobs) -> Iterator[Wrong]
     if isinstance(second, ast.Dict):
         name = "options"
     if not name or len(node.args) > 2 or call.argument(name) is not None:
-        yield Wrong(second, message, rejected=True, assumption="give it its name")
+        yield Wrong(second, message, assumption="give it its name")
         return
     rest = [f"{'**' if k.arg is None else f'{k.arg}='}{{{i + 3}}}" for i, k in enumerate(node.keywords)]
     text = ", ".join(["{1}", f"{name}={{2}}", *rest])
     whole = Code(f"{{0}}({text})", (node.func, node.args[0], second, *(k.value for k in node.keywords)))
-    yield Wrong(second, message, (Replace(node, whole),), True, assumption=f"it is the `{name}`")
+    yield Wrong(second, message, (Replace(node, whole),), assumption=f"it is the `{name}`")
 
 
 def _names(call: CompileCall, node: ast.Call, knobs: Knobs) -> Iterator[Wrong]:
@@ -176,7 +170,7 @@ def _names(call: CompileCall, node: ast.Call, knobs: Knobs) -> Iterator[Wrong]:
         right = None if had else meant(k.arg, knobs.arguments)
         wrong = f"is `{right}` meant?" if right else "take it away"
         told = f"{had} has it" if had else wrong
-        yield Wrong(k.value, f"torch.compile takes no argument `{k.arg}`", rejected=True, assumption=told)
+        yield Wrong(k.value, f"torch.compile takes no argument `{k.arg}`", assumption=told)
 
 
 def _backend(call: CompileCall, knobs: Knobs) -> Iterator[Wrong]:

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from patcher.facts import Facts
-from patcher.facts.compiling.already import CompiledAlready
 from patcher.facts.compiling.by_blocks import BlockByBlock, ByBlocks
 from patcher.facts.compiling.in_place import InPlace
 from patcher.facts.compiling.sites import CompileSites
@@ -83,7 +82,7 @@ class WholeModelCompile(Rule):
         if any(setting.kind == "blocks" for setting in facts.settings.torch_settings):
             return  # a run has decided
         whole = facts.ask(WholeModels).at(node)
-        if whole is None or facts.ask(CompiledAlready).of(whole.site) is not None or _is_within(whole, facts):
+        if whole is None or whole.site.others or _is_within(whole, facts):
             return
         reached = Code(*whole.at)
         told = ", ".join(_told(one) for one in whole.lists)

@@ -289,20 +289,6 @@ def script(net, scheduler, x):
 
 VALID: tuple[NearMiss, ...] = (
     NearMiss(
-        title="a map that timesteps index, in their own dtype",
-        source=_NET
-        + """class Spaced(nn.Module):
-    def __init__(self, net, timestep_map):
-        super().__init__()
-        self.net, self.timestep_map = net, timestep_map
-
-    def forward(self, x, ts):
-        map_tensor = torch.tensor(self.timestep_map, device=ts.device, dtype=ts.dtype)
-        new_ts = map_tensor[ts]
-        return self.net(x, new_ts)
-""",
-    ),
-    NearMiss(
         title="cast below the embedding",
         source=_NET
         + """class Embedder(nn.Module):
@@ -381,27 +367,6 @@ def script(net, scheduler, x, time_weights, t, sigma):
     num_timesteps = torch.tensor(scheduler.config.num_train_timesteps, dtype=x.dtype)
     loss_per_timestep = (x / num_timesteps).half()
     return loss_per_timestep, t.bfloat16() + 1
-""",
-    ),
-    NearMiss(
-        title="into a layer with weights, and beside other numbers",
-        source=_NET
-        + """class Direct(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.time_embed = nn.Sequential(nn.Linear(1, 4), nn.SiLU())
-        self.time_proj = nn.Linear(1, 4)
-
-    def forward(self, x, timestep):
-        t = timestep.to(x.dtype)
-        return x + self.time_embed(t[:, None]) + self.time_proj(t[:, None])
-
-
-def script(net, scheduler, x, model):
-    for timestep in scheduler.timesteps:
-        features = torch.cat([x, timestep.expand(x.shape[0], 1).to(x.dtype)], dim=1)
-        x = model(features) + model(torch.stack([timestep.to(x.dtype), x[0, 0]]))
-    return x
 """,
     ),
 )

@@ -45,12 +45,11 @@ class ReducedTimestep(Rule):
 
     Fix safety:
         Unsafe: other numbers come out, those that were meant. The embedding has to take float32: one that casts its
-        sines to the dtype of the timestep hands float32 to its first layer, which raises without autocast: where the
-        project has such a one and the file says nothing of autocast, it is reported and left alone. What is
-        computed with the timestep (``sigmas = timesteps / 1000``, then noisy latents) becomes float32 as well; the
-        finding names such lines. Left alone: a cast below the embedding, to another dtype or to a device alone;
-        integers up to 256 (up to 2048 for float16), which are exact; sigmas that only mix noise into latents; and what
-        goes to the scheduler.
+        sines to the dtype of the timestep hands float32 to its first layer, which raises without autocast: where
+        the project has such a one and the file says nothing of autocast, it is reported and left alone. What is
+        computed with the timestep (``sigmas = timesteps / 1000``, then noisy latents) becomes float32 as well. Left
+        alone: a cast below the embedding, to another dtype or to a device alone; integers up to 256 (up to 2048 for
+        float16), which are exact; sigmas that only mix noise into latents; and what goes to the scheduler.
 
     References:
         Source document 000 (kohya, musubi-tuner's 8e37da6); sd-scripts' ``flux_train_utils.py``.
@@ -67,7 +66,7 @@ class ReducedTimestep(Rule):
         """Report a cast of what comes from a timestep and goes where one is embedded."""
         cast = facts.ask(Casts).of(node) if isinstance(node, ast.Call) else None
         origin = facts.ask(Origins).of(cast.value) if cast is not None else None
-        if cast is None or origin is None or _exact(cast, origin) or _is_own(cast, facts) or _is_index(cast, facts):
+        if cast is None or origin is None or _exact(cast, origin) or _is_own(cast, facts):
             return
         sinks = facts.ask(Sinks)
         if sinks.of(cast.call) < (Goes.OUT if origin.kind is Kind.TIMESTEP else Goes.IN):
@@ -79,9 +78,7 @@ class ReducedTimestep(Rule):
             yield Finding(node, message, assumption=why)
             return
         fix = Fix((_edit(cast, facts),), Applicability.UNSAFE)
-        lines = ", ".join(map(str, sinks.computed_with(cast.call)[:3]))
-        more = f"; what is computed with it becomes float32 too (line {lines})" if lines else ""
-        yield Finding(node, message, fix, f"what embeds it takes float32, or runs under autocast{more}")
+        yield Finding(node, message, fix, "what embeds it takes float32, or runs under autocast")
 
     invalid: ClassVar[tuple[Example, ...]] = INVALID
 
@@ -97,17 +94,6 @@ def _is_own(cast: Cast, facts: Facts) -> bool:
     """Whether it takes the dtype of other timesteps, which is said where they are made."""
     owner = cast.dtype.value if isinstance(cast.dtype, ast.Attribute) and cast.dtype.attr == "dtype" else None
     return owner is not None and facts.ask(Origins).of(owner) is not None
-
-
-def _is_index(cast: Cast, facts: Facts) -> bool:
-    """Whether it takes the dtype of what is an index elsewhere in the function: integers, or a mask."""
-    owner = cast.dtype.value if isinstance(cast.dtype, ast.Attribute) and cast.dtype.attr == "dtype" else None
-    function = facts.syntax.function_of(cast.call)
-    if not isinstance(owner, ast.Name) or function is None:
-        return False
-    keys = (n.slice for n in facts.syntax.subtree(function) if isinstance(n, ast.Subscript))
-    parts = (p for k in keys for p in (k.elts if isinstance(k, ast.Tuple) else [k]))
-    return any(isinstance(p, ast.Name) and p.id == owner.id for p in parts)
 
 
 def _cast_back_by(facts: Facts) -> str:

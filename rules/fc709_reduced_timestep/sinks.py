@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
-from patcher.facts.syntax.tree import FunctionNode, last_name
+from patcher.facts.syntax.tree import last_name
 from patcher.facts.tables.wording import words
 from patcher.facts.values.callees import Callees
 from patcher.facts.values.module_values import imported
@@ -22,8 +22,6 @@ _SCHEDULING = frozenset(
     "step add_noise scale_noise scale_model_input get_velocity index_for_timestep add_noise_to_input get_sigmas".split()
 )
 _JOINING = ("cat", "stack", "concat")
-#: Layers that take the dtype of their weights and no other.
-_LAYERS = frozenset({"torch.nn.Linear", "torch.nn.Conv1d", "torch.nn.Conv2d"})
 _DEPTH = 6
 
 
@@ -46,21 +44,6 @@ class Sinks(Analysis):
     def of(self, e: ast.expr) -> Goes:
         """The most telling place that what ``e`` gives goes to, in its function."""
         return max(self._of(e, _DEPTH, frozenset()), default=Goes.NOWHERE)
-
-    def computed_with(self, e: ast.expr) -> list[int]:
-        """Lines where ``e`` is computed with what is no timestep, and gives it its dtype."""
-        return sorted(set(self._mixed(e, _DEPTH, frozenset())))
-
-    def _mixed(self, e: ast.AST, depth: int, seen: frozenset[ast.AST]) -> Iterator[int]:
-        parent = self.syntax.parents.get(e)
-        while isinstance(parent, ast.expr) and self._goes_on(e, parent):
-            e, parent = parent, self.syntax.parents.get(parent)
-        if isinstance(parent, ast.BinOp):
-            yield parent.lineno
-        elif isinstance(parent, (ast.Assign, ast.AnnAssign, ast.AugAssign)) and depth:
-            for use in self._read_after(parent):
-                if use not in seen:
-                    yield from self._mixed(use, depth - 1, seen | {use})
 
     def _of(self, e: ast.AST, depth: int, seen: frozenset[ast.AST]) -> Iterator[Goes]:
         parent = self.syntax.parents.get(e)
@@ -106,34 +89,9 @@ class Sinks(Analysis):
         spoken = frozenset(words(name))
         if name in _SCHEDULING or (imported(self.syntax, call.func) or "").startswith(("torch.", "math.", "logging")):
             return Goes.NOWHERE
-        if self._is_layer(call):
-            return Goes.NOWHERE
         if (spoken & _EMBEDDING and spoken & {*_LIKE_TIME, "sinusoidal"}) or parameter in _TIME:
             return Goes.IN
-        if self._embeds(call, parameter):
-            return Goes.IN
         return Goes.OUT if self._may_be_a_model(call) else Goes.NOWHERE
-
-    def _is_layer(self, call: ast.Call) -> bool:
-        """Whether it is a layer with weights, or begins with one: it would not take another dtype."""
-        own = self.inference.instance_attribute(call.func)
-        stores = self.inference.class_facts(own[0]).stores.get(own[1], []) if own is not None else []
-        for value in (s.value for s in stores):
-            first = value
-            while (
-                isinstance(first, ast.Call)
-                and imported(self.syntax, first.func) == "torch.nn.Sequential"
-                and first.args
-            ):
-                first = first.args[0]
-            if isinstance(first, ast.Call) and imported(self.syntax, first.func) in _LAYERS:
-                return True
-        return False
-
-    def _embeds(self, call: ast.Call, parameter: str) -> bool:
-        """Whether a function of this file gets it under a name of a timestep, and takes sines of what it computes."""
-        functions = [f for n in self.callees.of(call) if (f := self.callees.here(n)) is not None]
-        return parameter in _LIKE_TIME and any(_takes_sines(f) for f in functions)
 
     def _may_be_a_model(self, call: ast.Call) -> bool:
         if self.syntax.builtin(call) or (imported(self.syntax, call.func) is not None):
@@ -164,8 +122,3 @@ class Sinks(Analysis):
         for d, uses in flow.uses.items():
             if d.name in names and (d.node in stores or d.node is statement):
                 yield from uses
-
-
-def _takes_sines(function: FunctionNode) -> bool:
-    called = {last_name(n.func) for n in ast.walk(function) if isinstance(n, ast.Call)}
-    return bool(called & {"sin", "cos", "sin_", "cos_"})

@@ -35,43 +35,6 @@ _SIZES = _RUN.replace("torch.ones(2, 4) * 4", "torch.ones(3, 4)")
 
 INVALID: tuple[Example, ...] = (
     Example(
-        title="another name of a recurrent layer",
-        before="""\
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.encoder = nn.GRU(3, 3, batch_first=True)
-        self.decoder = self.encoder
-
-    def forward(self, x):
-        y, last = self.decoder(x * 2)
-        return y + last.transpose(0, 1)
-""",
-        after=None,
-        run="""\
-def make(): return Net()
-calls = [(torch.randn(2, 4, 3),), (torch.randn(2, 5, 3),)]
-""",
-    ),
-    Example(
-        title="a recurrent layer whose class is handed over",
-        before="""\
-class Net(nn.Module):
-    def __init__(self, kind=nn.GRU):
-        super().__init__()
-        self.cell = kind(input_size=3, hidden_size=4, num_layers=1, batch_first=True)
-
-    def forward(self, x):
-        y, last = self.cell(x * 2)
-        return y + last.transpose(0, 1)
-""",
-        after=None,
-        run="""\
-def make(): return Net()
-calls = [(torch.randn(2, 4, 3),), (torch.randn(2, 5, 3),)]
-""",
-    ),
-    Example(
         title="a number that is read from a tensor",
         before=_SCALED
         + """def compiled(net, backend="inductor"):
@@ -220,56 +183,6 @@ def make():
 """,
     ),
     Example(
-        title="a recurrent layer of a computed name, and no run",
-        before="""class Net(nn.Module):
-    def __init__(self, kind="LSTM"):
-        super().__init__()
-        self.cell = getattr(nn, kind)(4, 4, batch_first=True, bidirectional=True)
-
-    def forward(self, x):
-        self.cell.flatten_parameters()
-        out, _ = self.cell(x)
-        return out.relu()
-""",
-        after=None,
-        run="""
-calls = [(torch.ones(2, 4),), (torch.ones(2, 4) * 2,)]
-
-def make():
-    return Net()
-""",
-    ),
-    Example(
-        title="layers in lists, one that is asked for first, and no run",
-        before="""class Stack(nn.Module):
-    def __init__(self, last=True):
-        super().__init__()
-        self.layers = nn.ModuleList([nn.GRU(4, 4) for _ in range(2)])
-        self.plain = []
-        for _ in range(2):
-            self.plain.append(nn.LSTM(4, 4))
-        if last:
-            self.last = (nn.LSTM if last else nn.GRU)(4, 4)
-        else:
-            self.last = None
-
-    def forward(self, x):
-        for layer in self.layers:
-            x = layer(x)[0]
-        x = self.plain[0](x)[0]
-        if self.last is None:
-            return x
-        return self.last(x)[0]
-""",
-        after=None,
-        run="""
-calls = [(torch.ones(2, 3, 4),), (torch.ones(2, 3, 4) * 2,)]
-
-def make():
-    return Stack()
-""",
-    ),
-    Example(
         title="in both arms",
         before=_SCALED
         + """def compiled(net, backend="inductor"):
@@ -307,19 +220,6 @@ def make():
 )
 
 VALID: tuple[NearMiss, ...] = (
-    NearMiss(
-        title="a class that is handed over and may be anything",
-        source="""\
-class Net(nn.Module):
-    def __init__(self, kind, mixer):
-        super().__init__()
-        self.cell = kind(3, 4)
-        self.mixer = mixer(hidden_size=4, num_layers=1)
-
-    def forward(self, x):
-        return self.mixer(self.cell(x * 2))
-""",
-    ),
     NearMiss(
         title="no run",
         source=_SCALED + "net = torch.compile(Net())\n",

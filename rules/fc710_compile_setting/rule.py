@@ -24,9 +24,8 @@ class CompileSetting(Rule):
         goes into it. It needs a run: ``prove --unsafe`` tries the settings that the causes call for, with the source
         fixes and on top of them, and keeps those that help; ``optimize`` and ``tune`` also try arguments. Without a
         run it tells of ``nn.LSTM``, ``nn.GRU`` and ``nn.RNN``, which only a setting takes into a graph: where compiled
-        code reads the attribute first that holds one, and where it calls one out of a list or a ``Sequential``. Where
-        the project compiles models of several classes, those that have nothing to do with the case's are left as they
-        are.
+        code first reads the attribute that holds one. Where the project compiles models of several classes, those that
+        have nothing to do with the case's are left as they are.
         Where nothing in the given files compiles, what to write is printed.
         Where ``tune`` has found that its blocks are better compiled one by one, the call becomes a loop over them.
 
@@ -48,7 +47,7 @@ class CompileSetting(Rule):
     code: ClassVar[str] = "FC710"
     name: ClassVar[str] = "compile-setting"
     costs: ClassVar[tuple[Cost, ...]] = ("graph break", "recompilation")
-    triggers: ClassVar[tuple[bytes, ...]] = (b"compile", b"LSTM", b"GRU", b"RNN", b"bidirectional")
+    triggers: ClassVar[tuple[bytes, ...]] = (b"compile", b"LSTM", b"GRU", b"RNN")
     listens_to: ClassVar[tuple[type[ast.AST], ...]] = (
         ast.Attribute,
         ast.Call,
@@ -60,7 +59,7 @@ class CompileSetting(Rule):
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report ``node`` when it compiles something, and settings of a run are not set there."""
-        if isinstance(node, (ast.Attribute, ast.Call)) and facts.compiled(node) and (run := recurrent(node, facts)):
+        if isinstance(node, ast.Attribute) and facts.compiled(node) and (run := recurrent(node, facts)):
             where, layer = run
             message = f"`{layer}` ends the graph here: the setting `torch._dynamo.config.{SETTING} = True` takes it in"
             yield Finding(where, message, assumption=_TRIED)

@@ -92,6 +92,7 @@ class Net(nn.Module):
         return x
 """,
         run=_LENGTHS,
+        unsafe=True,
     ),
     Example(
         title="rows under a mask",
@@ -113,6 +114,7 @@ class Net(nn.Module):
 """,
         run=_SET_SHAPES + _ROWS,
         torch_settings=_SHAPES,
+        unsafe=True,
     ),
     Example(
         title="assertions of a chain, of two, and with a message that is put together",
@@ -145,21 +147,13 @@ class Net(nn.Module):
 """,
         run=_SET_SCALARS + _LENGTHS,
         torch_settings=_SCALARS,
+        unsafe=True,
     ),
     Example(
-        title="behind a Python test, beside one, and with an else",
+        title="with an else",
         before="""class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.strict = True
-        self.limit = 16
-
     def forward(self, x, lengths: torch.LongTensor):
         n = int(lengths.max())
-        if self.strict and n > self.limit:
-            raise ValueError("too long")
-        if x.shape[1] != 4 or n < -9:
-            raise ValueError("not four")
         if n == 7:
             raise ValueError("seven")
         else:
@@ -167,22 +161,8 @@ class Net(nn.Module):
         return x * n
 """,
         after="""class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.strict = True
-        self.limit = 16
-
     def forward(self, x, lengths: torch.LongTensor):
         n = int(lengths.max())
-        if torch.compiler.is_compiling():
-            if self.strict:
-                torch._check(n <= self.limit, lambda: "too long")
-        elif self.strict and n > self.limit:
-            raise ValueError("too long")
-        if x.shape[1] != 4 or (not torch.compiler.is_compiling() and n < -9):
-            raise ValueError("not four")
-        if torch.compiler.is_compiling():
-            torch._check(n >= -9, lambda: "not four")
         if torch.compiler.is_compiling():
             torch._check(n != 7, lambda: "seven")
         if not torch.compiler.is_compiling() and n == 7:
@@ -192,27 +172,6 @@ class Net(nn.Module):
         return x * n
 """,
         run=_SET_SCALARS + _LENGTHS,
-        torch_settings=_SCALARS,
-    ),
-    Example(
-        title="a number that may be a NaN: unsafe",
-        before="""class Net(nn.Module):
-    def forward(self, x):
-        largest = x.max().item()
-        if largest > 5:
-            raise ValueError("too large")
-        return x * largest
-""",
-        after="""class Net(nn.Module):
-    def forward(self, x):
-        largest = x.max().item()
-        if torch.compiler.is_compiling():
-            torch._check(largest <= 5, lambda: "too large")
-        elif largest > 5:
-            raise ValueError("too large")
-        return x * largest
-""",
-        run=_SET_SCALARS + _ROWS,
         torch_settings=_SCALARS,
         unsafe=True,
     ),
@@ -236,75 +195,7 @@ class Net(nn.Module):
 """,
         run=_SET_SCALARS + _ROWS,
         torch_settings=_SCALARS,
-    ),
-    Example(
-        title="numbers and rows that are handed on",
-        before="""class Net(nn.Module):
-    def forward(self, x, lengths: torch.LongTensor):
-        self._bounded(int(lengths.max()))
-        kept, others = x[lengths > 1], lengths[lengths > 1]
-        self._alike(kept, others)
-        return kept.sum() + others.sum()
-
-    def _bounded(self, n, limit=16):
-        if n > limit:
-            raise ValueError("too long")
-
-    def _alike(self, a, b):
-        assert len(a) == len(b) and len(a) > 0, "rows"
-""",
-        after="""class Net(nn.Module):
-    def forward(self, x, lengths: torch.LongTensor):
-        self._bounded(int(lengths.max()))
-        kept, others = x[lengths > 1], lengths[lengths > 1]
-        self._alike(kept, others)
-        return kept.sum() + others.sum()
-
-    def _bounded(self, n, limit=16):
-        if torch.compiler.is_compiling():
-            torch._check(n <= limit, lambda: "too long")
-        elif n > limit:
-            raise ValueError("too long")
-
-    def _alike(self, a, b):
-        if torch.compiler.is_compiling():
-            torch._check(len(a) == len(b), lambda: "rows")
-            torch._check(len(a) > 0, lambda: "rows")
-        else:
-            assert len(a) == len(b) and len(a) > 0, "rows"
-""",
-        run=_SET_SCALARS + _SET_SHAPES + _LENGTHS,
-        torch_settings=_SCALARS + _SHAPES,
-    ),
-    Example(
-        title="rows that a method returns",
-        before="""class Net(nn.Module):
-    def forward(self, x: torch.Tensor):
-        kept = self._kept(x)
-        if not len(kept):
-            raise ValueError("nothing is left")
-        return kept.sum() * 2
-
-    def _kept(self, x):
-        kept = x[x > 0]
-        return kept.relu()
-""",
-        after="""class Net(nn.Module):
-    def forward(self, x: torch.Tensor):
-        kept = self._kept(x)
-        if torch.compiler.is_compiling():
-            torch._check(len(kept) != 0, lambda: "nothing is left")
-        elif not len(kept):
-            raise ValueError("nothing is left")
-        return kept.sum() * 2
-
-    def _kept(self, x):
-        kept = x[x > 0]
-        return kept.relu()
-""",
-        run=_SET_SHAPES + _ROWS,
-        torch_settings=_SHAPES,
-        compiles=True,  # Dynamo gives up a frame that says `not` of such a number
+        unsafe=True,
     ),
     Example(
         title="two numbers that decide together",
@@ -366,41 +257,6 @@ VALID: tuple[NearMiss, ...] = (
         return x * n
 """,
         torch_settings=_SCALARS,
-    ),
-    NearMiss(
-        title="somebody catches the error",
-        source="""class Net(nn.Module):
-    def forward(self, x, lengths: torch.LongTensor):
-        try:
-            return x * self.most(lengths)
-        except ValueError:
-            return x
-
-    def most(self, lengths: torch.LongTensor):
-        n = int(lengths.max())
-        if n > 16:
-            raise ValueError("too long")
-        return n
-""",
-        torch_settings=_SCALARS,
-        reported=True,
-    ),
-    NearMiss(
-        title="what is set above it is seen after the error",
-        source="""class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.seen = 0
-
-    def forward(self, x, lengths: torch.LongTensor):
-        self.seen += 1
-        n = int(lengths.max())
-        if n > 16:
-            raise ValueError("too long")
-        return x * n
-""",
-        torch_settings=_SCALARS,
-        reported=True,
     ),
     NearMiss(
         title="eager code alone",

@@ -25,7 +25,7 @@ from patcher.rule import (
     block,
 )
 from rules.fc711_size_check.examples import INVALID, VALID
-from rules.fc711_size_check.number_checks import Fact, NumberCheck, NumberChecks
+from rules.fc711_size_check.number_checks import NumberCheck, NumberChecks
 
 
 class SizeCheck(Rule):
@@ -48,18 +48,11 @@ class SizeCheck(Rule):
         the source does not hold: ``batch_norm`` and attention work with no row and with one as well.
 
     Fix safety:
-        Safe where what is compared is known to be Python numbers. What passed still passes; what raised still raises,
-        but compiled code raises a ``RuntimeError`` with the constant part of the message. So, as with FC102, the check
-        is left alone where something may catch the error, where an attribute is set above it, or where the code before
-        the ``raise``, its message, a ``finally`` or a context manager changes what others see; a docstring that tells
-        of the error makes it unsafe. A comparison is turned round (``not n > limit`` to ``n <= limit``) only where
-        neither side can be a NaN.
-        Unsafe, too, where a symbol that is known by then may become the size of a tensor below the check, or is one
-        (``kept = x[mask]``): what ended the graph gave it a value, and a graph without one repeats no single row to
-        the size of another tensor and knows no ``expand(-1)``, but raises; as does inductor where an operation is given
-        a flag (``masked_fill(mask, flag)``).
-        Nothing is asserted that the source does not check by itself: a size that is too large raises anyway, and a
-        slice that is too large raises nothing. Silent where neither setting is in force.
+        Unsafe. What passed still passes, but compiled code raises a ``RuntimeError`` with the constant part of the
+        message, so that who catches the error by its class misses it. A comparison is turned round
+        (``not n > limit`` to ``n <= limit``), which a NaN would show. A symbol that becomes the size of a tensor below
+        the check has no value any more: a graph repeats no single row to an unknown size. Reported and left alone
+        where Python values or several numbers decide together. Silent where neither setting is in force.
 
     References:
         ``torch._check``; PyTorch, "Dealing with GuardOnDataDependentSymNode errors".
@@ -83,63 +76,45 @@ class SizeCheck(Rule):
         if found is None:
             return
         message = "a check of a number that is a symbol of the graph ends the graph"
-        edits = found if isinstance(found, str) else _edits(node, found, facts)
+        edits = _edits(node, found, facts)
         if isinstance(edits, str):
             yield Finding(node, message, assumption=edits)
-            return
-        assumed = found.assumed if isinstance(found, NumberCheck) else ""
-        yield Finding(node, message, Fix(edits, Applicability.UNSAFE if assumed else Applicability.SAFE), assumed)
+        else:
+            yield Finding(node, message, Fix(edits, Applicability.UNSAFE), _ASSUMED)
 
     invalid: ClassVar[tuple[Example, ...]] = INVALID
     valid: ClassVar[tuple[NearMiss, ...]] = VALID
+
+
+_ASSUMED = (
+    "nothing catches the error, no number that is compared is a NaN, and none is a size of 1 or -1 below the check"
+)
 
 
 def _edits(node: ast.If | ast.Assert, check: NumberCheck, facts: Facts) -> tuple[Edit, ...] | str:
     """What makes ``node`` a check of the graph, or why nothing does."""
     torch = facts.writing.spelling("torch", node)
     is_elif = facts.syntax.is_elif(node)
+    if not check.facts:
+        return "Python values or several numbers decide together"
     if not is_elif and not facts.syntax.alone(node):
         return "the line holds more than this statement"
     said = _said(check, f"{torch}._check()", node, facts)
-    lines = [_line(fact, f"{torch}._check", said) for fact in check.facts]
-    if check.host:
-        values = node.test.values if isinstance(node, ast.If) and isinstance(node.test, ast.BoolOp) else []
-        if getattr(node, "orelse", ()) or is_elif or any(f.tests or f.part not in values for f in check.facts):
-            return "it mixes numbers and Python values"
-        apart = {fact.part: _apart(fact.part, torch) for fact in check.facts}
-        return *apart.values(), Insert(node, (_compiled(lines, torch),), after=True)
+    lines = [Code(f"{torch}._check({fact.template}{said})", fact.parts) for fact in check.facts]
+    compiled = block(Code(f"if {torch}.compiler.is_compiling():"), lines)
     if not getattr(node, "orelse", ()):
         if facts.compiled_only(node):
             return (ReplaceStatements((node,), tuple(lines)),)
-        clauses = _compiled(lines, torch)
-        return (Enclose((node,), Code(f"{clauses.template}\nelse:", clauses.parts)),)
+        return (Enclose((node,), Code(f"{compiled.template}\nelse:", compiled.parts)),)
     if is_elif or not isinstance(node, ast.If):
         return "it is one of several branches"
-    return _apart(node.test, torch), Insert(node, (_compiled(lines, torch),))
-
-
-def _apart(test: ast.expr, torch: str) -> Replace:
-    """``test`` is for eager code."""
-    return Replace(test, Code(f"not {torch}.compiler.is_compiling() and {{0}}", (test,)))
-
-
-def _compiled(lines: list[Code], torch: str) -> Code:
-    return block(Code(f"if {torch}.compiler.is_compiling():"), lines)
-
-
-def _line(fact: Fact, function: str, said: str) -> Code:
-    """The statement that holds ``fact``."""
-    shown = Code(f"{function}({fact.code.template}{said})", fact.code.parts)
-    if not fact.tests:
-        return shown
-    test = " and ".join(f"{{{i}}}" if truth else f"not {{{i}}}" for i, (_, truth) in enumerate(fact.tests))
-    return block(Code(f"if {test}:", tuple(e for e, _ in fact.tests)), [shown])
+    eager = Replace(node.test, Code(f"not {torch}.compiler.is_compiling() and {{0}}", (node.test,)))
+    return eager, Insert(node, (compiled,))
 
 
 def _said(check: NumberCheck, call: str, node: ast.If | ast.Assert, facts: Facts) -> str:
     """The longest part of the message that is said in any case and fits on the line of each fact, as an argument."""
-    deepest = node.col_offset + (8 if any(fact.tests for fact in check.facts) else 4)
-    longest = max(sum(len(ast.unparse(p)) if isinstance(p, ast.expr) else 0 for p in f.code.parts) for f in check.facts)
-    room = facts.line_length - deepest - len(call) - longest - len(" != ")
+    parts = [[ast.unparse(p) for p in f.parts if isinstance(p, ast.expr)] for f in check.facts]
+    room = facts.line_length - node.col_offset - 4 - len(call) - max(len("".join(p)) for p in parts) - len(" != ")
     said = (f", lambda: {literal(text)}" for text in check.texts)
     return next((part for part in said if len(part) <= room), "")

@@ -222,43 +222,6 @@ train = True
         unsafe=True,
         tolerance=1e-05,
     ),
-    Example(
-        title="a sum by the size",
-        before="""\
-class Norm(nn.Module):
-    def __init__(self, dim, eps=1e-5):
-        super().__init__()
-        self.weight = nn.Parameter(torch.ones(dim))
-        self.bias = nn.Parameter(torch.zeros(dim))
-        self.eps = eps
-
-    def forward(self, x):
-        n = x.shape[-1]
-        mean = x.sum(-1, keepdim=True) / n
-        centred = x - mean
-        var = centred.square().sum(-1, keepdim=True) / x.size(-1)
-        return self.bias + self.weight * (centred * (1.0 / torch.sqrt(self.eps + var)))
-""",
-        after="""\
-class Norm(nn.Module):
-    def __init__(self, dim, eps=1e-5):
-        super().__init__()
-        self.weight = nn.Parameter(torch.ones(dim))
-        self.bias = nn.Parameter(torch.zeros(dim))
-        self.eps = eps
-
-    def forward(self, x):
-        return F.layer_norm(x, (x.shape[-1],), self.weight, self.bias, self.eps)
-""",
-        run="""\
-def make(): return Norm(8)
-calls = [(torch.randn(2, 3, 8),), (torch.randn(1, 5, 8) * 10 + 3,)]
-train = True
-""",
-        gain=False,
-        unsafe=True,
-        tolerance=1e-05,
-    ),
 )
 
 VALID: tuple[NearMiss, ...] = (

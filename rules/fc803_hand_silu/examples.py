@@ -133,41 +133,6 @@ train = True
         tolerance=1e-05,
     ),
     Example(
-        title="divided by one plus exp",
-        before="""\
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.fc = nn.Linear(8, 8)
-        self.gate = nn.Linear(8, 8)
-        self.out = nn.Linear(8, 8)
-
-    def forward(self, x):
-        h = self.fc(x)
-        return self.out(h / (1 + torch.exp(-h)))
-""",
-        after="""\
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.fc = nn.Linear(8, 8)
-        self.gate = nn.Linear(8, 8)
-        self.out = nn.Linear(8, 8)
-
-    def forward(self, x):
-        h = self.fc(x)
-        return self.out(F.silu(h))
-""",
-        run="""\
-def make(): return Net()
-calls = [(torch.randn(2, 3, 8),), (torch.randn(1, 5, 8) * 10,)]
-train = True
-""",
-        gain=False,
-        unsafe=True,
-        tolerance=1e-05,
-    ),
-    Example(
         title="a module for the gate",
         before="""\
 class Net(nn.Module):
@@ -446,16 +411,6 @@ class Net(nn.Module):
     def forward(self, x):
         return self.drop(x) * torch.sigmoid(self.drop(x))
 """,
-    ),
-    NearMiss(
-        title="whole numbers",
-        source="""\
-class Net(nn.Module):
-    def forward(self, x):
-        n = torch.arange(8)
-        return x + n * torch.sigmoid(n)
-""",
-        reported=True,
     ),
     NearMiss(
         title="another library's",

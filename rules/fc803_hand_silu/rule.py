@@ -17,7 +17,7 @@ class HandSilu(Rule):
     """``x * torch.sigmoid(x)``, for which PyTorch has ``F.silu``.
 
     What it does:
-        Writes ``F.silu(x)`` for ``x * torch.sigmoid(x)`` and ``x / (1 + torch.exp(-x))``, in any order, as functions,
+        Writes ``F.silu(x)`` for ``x * torch.sigmoid(x)``, in any order, as functions,
         methods or an ``nn.Sigmoid``, also where the gate was given a name first.
 
     Why it breaks compilation:
@@ -29,8 +29,7 @@ class HandSilu(Rule):
         Unsafe: the last bits differ, of outputs and of gradients, in each dtype; the finding says by how much. In
         float32 ``x / (1 + torch.exp(-x))`` has NaN for a gradient where ``exp`` overflows, and ``F.silu`` has 0.
         Left alone where the factor is scaled (``x * torch.sigmoid(1.702 * x)``), where ``x`` changes in between, and
-        where the gate is used for something else as well. Integers, which ``F.silu`` refuses, are left alone where
-        facts know them.
+        where the gate is used for something else as well. ``F.silu`` refuses integers.
 
     References:
         Elfwing et al., "Sigmoid-weighted linear units" (2017); ``torch.nn.functional.silu``.
@@ -39,7 +38,7 @@ class HandSilu(Rule):
     code: ClassVar[str] = "FC803"
     name: ClassVar[str] = "hand-silu"
     switch: ClassVar[str] = "silu"
-    triggers: ClassVar[tuple[bytes, ...]] = (b"sigmoid", b"Sigmoid", b"expit", b"exp(")
+    triggers: ClassVar[tuple[bytes, ...]] = (b"sigmoid", b"Sigmoid", b"expit")
     listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.BinOp, ast.Call)
     costs: ClassVar[tuple[Cost, ...]] = ()  # no break: eager time, and other last bits than compiled code has
 

@@ -180,38 +180,6 @@ train = True
         tolerance=1e-05,
     ),
     Example(
-        title="one by the root, and the square of a sum by the size",
-        before="""\
-class Norm(nn.Module):
-    def __init__(self, dim, eps=1e-6):
-        super().__init__()
-        self.weight = nn.Parameter(torch.ones(dim))
-        self.eps = eps
-
-    def forward(self, x):
-        inverse = 1.0 / torch.sqrt(torch.sum(torch.square(x), -1, keepdim=True) / x.shape[-1] + 1e-5)
-        return x * (inverse * self.weight)
-""",
-        after="""\
-class Norm(nn.Module):
-    def __init__(self, dim, eps=1e-6):
-        super().__init__()
-        self.weight = nn.Parameter(torch.ones(dim))
-        self.eps = eps
-
-    def forward(self, x):
-        return F.rms_norm(x, (x.shape[-1],), self.weight, 1e-05)
-""",
-        run="""\
-def make(): return Norm(8)
-calls = [(torch.randn(2, 3, 8),), (torch.randn(1, 5, 8) * 10,)]
-train = True
-""",
-        gain=False,
-        unsafe=True,
-        tolerance=1e-05,
-    ),
-    Example(
         title="statistics in float32 of an input that stays as it is",
         before="""\
 class LayerNorm(nn.Module):

@@ -19,7 +19,7 @@ class HandRmsNorm(Rule):
 
     What it does:
         Writes ``F.rms_norm(x, (x.shape[-1],), weight, eps)``, and takes out what led up to it: any order of factors,
-        ``pow(2)``, ``x * x`` or ``square``, ``rsqrt``, ``1 / sqrt`` or ``x / sqrt``, ``mean`` or a sum by the size, as
+        ``pow(2)``, ``x * x`` or ``square``, ``rsqrt``, ``1 / sqrt`` or ``x / sqrt``, ``mean``, as
         functions or methods. The epsilon is always passed: without one, ``F.rms_norm`` takes another. The weights come
         in where they are a parameter of one dimension (also plus one); other factors stay as they are.
 

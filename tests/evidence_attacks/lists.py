@@ -226,12 +226,6 @@ SPLIT = {
         h = self.lin(x) + y.mean()
         return h * scale
 """,
-    "a tuple of numbers of them": """
-        shape = (len(parts), x.shape[0])
-        y = torch.cat(parts)
-        h = self.lin(x) + y.mean()
-        return h * shape[0] + shape[1]
-""",
     "star among the targets": """
         first, *others = parts
         y = first + sum(o.mean() for o in others)
@@ -283,32 +277,6 @@ SPLIT = {
 
 #: To be left as they are.
 LEFT = {
-    "a list where something else is None": """
-        parts = parts if self.seen is not None else torch.cat(parts)
-        other = None
-        parts = parts if other is None else torch.cat(parts)
-        h = self.lin(x)
-        h = h + 1
-        return h + sum(p.mean() for p in parts)
-""",
-    "a tensor on some paths of the branch": """
-        if isinstance(parts, list):
-            for p in parts:
-                parts = p
-        h = self.lin(x)
-        h = h + 1
-        return h + parts.mean()
-""",
-    "a layer is all that follows": """
-        y = torch.cat(parts)
-        return self.lin(y)
-""",
-    "a sum of tensors comes first": """
-        h = x.sum() + x.mean()
-        y = torch.cat(parts)
-        h = self.lin(x) + h + y.mean()
-        return h * scale
-""",
     "read by a nested function": """
         y = torch.cat(parts)
         h = self.lin(x) + y.mean()
@@ -332,26 +300,6 @@ LEFT = {
         h = self.lin(x)
         h = h + 1
         return h + sum(p.mean() for p in items)
-""",
-    "grown, and read at the end": """
-        means = []
-        for part in parts:
-            means += [part.mean()]
-        h = self.lin(x)
-        return h + torch.stack(means).sum()
-""",
-    "a list again below": """
-        if isinstance(parts, list):
-            if len(parts) > 2:
-                parts = torch.cat(parts)
-        h = self.lin(x)
-        return h + (parts if torch.is_tensor(parts) else torch.cat(parts)).mean()
-""",
-    "deleted at the end": """
-        y = torch.cat(parts)
-        h = self.lin(x) + y.mean()
-        del parts
-        return h * scale
 """,
     "locals": """
         y = torch.cat(parts)
@@ -383,17 +331,6 @@ LEFT = {
         y = torch.cat(parts)
         COUNT = y.mean()
         return self.lin(x) + COUNT
-""",
-    "a layer for each item": """
-        y = torch.stack([self.lin(p).mean() for p in parts])
-        h = self.lin(x) + y.mean()
-        return h * scale
-""",
-    "costly before": """
-        h = torch.relu(x) @ x.mT
-        y = torch.cat(parts)
-        h = h + y.mean()
-        return h * scale
 """,
     "an import that the rest needs": """
         import math as m
@@ -428,11 +365,5 @@ LEFT = {
 """,
     "on the line of the list": """
         y = torch.cat(parts); h = self.lin(x) + y.mean(); return h * scale
-""",
-    "split sizes": """
-        sizes = [len(p) for p in parts]
-        rows = torch.cat(parts).split(sizes)
-        h = self.lin(x)
-        return h + sum(r.mean() for r in rows)
 """,
 }

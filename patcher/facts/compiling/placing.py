@@ -18,7 +18,7 @@ Form = Literal[
     # and setattr(pipe, "unet", torch.compile(pipe.unet))
     "built",  # model = torch.compile(Model())
     "in place",  # model.compile()
-    "discarded",  # torch.compile(model), as a statement, or given to a name that nobody reads from there
+    "discarded",  # torch.compile(model), as a statement
     "kept",  # fast = torch.compile(model)
     "decorator",  # @torch.compile
     "other",  # returned, handed over, one of several in a statement

@@ -114,8 +114,6 @@ class CompileSites(Analysis):
     def _site(self, call: CompileCall) -> CompileSite:
         assert isinstance(call.node, ast.expr)
         form, held = form_of(call, self.syntax)
-        if form == "again" and isinstance(held, ast.Name) and not self._is_read(held, call.node):
-            form, held = "discarded", None
         if form == "kept" and isinstance(held, ast.Subscript) and self._is_item(call.target, held):
             form = "again"  # for i, block in enumerate(blocks): blocks[i] = torch.compile(block)
         target = call.target
@@ -160,36 +158,6 @@ class CompileSites(Analysis):
         index = loop.target.elts[0]
         reads = [n for n in ast.walk(loop) if isinstance(n, ast.Name) and n.id == target.id and n is not target]
         return isinstance(index, ast.Name) and index.id == held.slice.id and reads == [loop.target.elts[1]]
-
-    def _is_read(self, held: ast.Name, value: ast.expr) -> bool:
-        """Whether the name ``held``, which is given ``value``, may be read from there on before it is given another."""
-        scope = self.syntax.function_of(held)
-        inside = scope if scope is not None else self.syntax.tree
-        statement = self.syntax.statement_of(value)
-        named = (n for n in self.syntax.by_type[ast.Name] if n.id == held.id and isinstance(n.ctx, ast.Load))
-        reads = [n for n in named if self.syntax.statement_of(n) is not statement]
-        shared = (*self.syntax.by_type[ast.Global], *self.syntax.by_type[ast.Nonlocal])
-        if any(held.id in s.names for s in shared if isinstance(s, (ast.Global, ast.Nonlocal))):
-            return True
-        if scope is None:
-            return self.syntax.class_of(held) is not None or self._is_read_at_top(held, reads)
-        if self.syntax.why_names_show(scope):
-            return True
-        definitions = self.callees.inference.definitions
-        return any(any(d.value is value for d in definitions(n)) for n in reads if inside in self.syntax.ancestors(n))
-
-    def _is_read_at_top(self, held: ast.Name, reads: list[ast.Name]) -> bool:
-        """The same at the top level, where only the name of a loop is known to be given another thing each turn."""
-        loop = next((p for p in self.syntax.ancestors(held) if isinstance(p, (ast.For, ast.While))), None)
-        if not isinstance(loop, ast.For) or held.id not in _given_by(loop):
-            return True
-        for n in reads:
-            loops = [p for p in self.syntax.ancestors(n) if isinstance(p, ast.For)]
-            anew = any(p is not loop and held.id in _given_by(p) and _in_body(n, p, self.syntax) for p in loops)
-            before = loop in loops and n.lineno <= held.lineno
-            if not anew and not before:
-                return True
-        return False
 
     def _others(self, call: CompileCall) -> list[CompileCall]:
         """Calls of the same function that compile what is written the same way, and no other arm of an ``if``."""
@@ -294,11 +262,6 @@ class CompileSites(Analysis):
                     own = isinstance(statement, ast.Assign) and store in statement.targets
                     found.append(statement.value if own and isinstance(statement, ast.Assign) else None)
         return found
-
-
-def _given_by(loop: ast.For) -> set[str]:
-    """The names that each turn of a loop gives anew."""
-    return {n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name)}
 
 
 def _in_body(n: ast.AST, loop: ast.For, syntax: Syntax) -> bool:

@@ -12,7 +12,6 @@ from patcher.facts.operators.terms import (
     Product,
     Sum,
     Term,
-    addends,
     factors,
     is_close,
     number,
@@ -29,25 +28,12 @@ _X: Term = Leaf("x")
 
 
 def silu(term: Term) -> Shape | None:
-    """``x * sigmoid(x)``, and ``x / (1 + exp(-x))``."""
+    """``x * sigmoid(x)``."""
     for gate, exponent in factors(term).powers:
-        x: Term | None = None
-        if isinstance(gate, Op) and gate.name == "sigmoid" and exponent == 1:
-            x = gate.args[0]
-        elif exponent == -1 and (raised := _one_plus_exp(gate)) is not None:
-            x = product([(raised, 1.0)], -1.0)
-        if x is not None and quotient(term, product([(gate, exponent)])) == x:
-            return Shape("silu", {"x": x})
+        is_gate = isinstance(gate, Op) and gate.name == "sigmoid" and exponent == 1
+        if is_gate and isinstance(gate, Op) and quotient(term, gate) == gate.args[0]:
+            return Shape("silu", {"x": gate.args[0]})
     return None
-
-
-def _one_plus_exp(term: Term) -> Term | None:
-    """``z`` of ``1 + exp(z)``."""
-    parts = addends(term)
-    if parts.constant != 1 or len(parts.parts) != 1:
-        return None
-    ((inner, coefficient),) = parts.parts
-    return inner.args[0] if coefficient == 1 and isinstance(inner, Op) and inner.name == "exp" else None
 
 
 def gelu(term: Term) -> Shape | None:

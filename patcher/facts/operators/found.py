@@ -22,12 +22,12 @@ from patcher.facts.operators.terms import Leaf, Op, Term, is_float32
 from patcher.facts.syntax.tree import FunctionNode, dotted, last_name
 from patcher.facts.syntax.written import short
 from patcher.facts.tables import torch_api as api
-from patcher.facts.values.types import Category, Kind
+from patcher.facts.values.types import Kind
 
 _CONVERSIONS = frozenset({"to", "type", "type_as", *api.CASTS})
 #: What a function has to say for any operator to be in it.
 _PARTS = frozenset({"Sigmoid", "Tanh", "Softmax"})
-_SIGNS = frozenset("rsqrt sqrt pow sigmoid exp erf tanh softmax view_as_real".split())
+_SIGNS = frozenset("rsqrt sqrt pow sigmoid erf tanh softmax view_as_real".split())
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,9 @@ class Operators(Analysis):
             else:
                 operands[name] = chosen
                 refused = refused or self._why_moved(chosen, walk.reads[term], node, removed)
-        refused = shape.refused or walk.strange or refused or self._why_not_floating(operands, shape.options)
+        refused = shape.refused or walk.strange or refused
+        if not refused and "eps" in operands and self.inference.of(operands["eps"]).is_tensor:
+            refused = f"`{short(operands['eps'])}` is a tensor"
         found = Found(
             shape.operator, node, operands, shape.operands, shape.form, shape.options, self._together(removed), refused
         )  # fmt: skip
@@ -244,23 +246,9 @@ class Operators(Analysis):
                 return why
         return ""
 
-    def _why_not_floating(self, operands: Mapping[str, ast.expr], options: Mapping[str, object]) -> str:
-        for name, e in operands.items():
-            value = self.inference.of(e)
-            if name == "eps" and value.is_tensor:
-                return f"`{short(e)}` is a tensor"
-            strange = value.is_number or (value.dtype is not None and value.dtype.category not in _FLOATING)
-            if name in _TENSORS and strange:
-                return f"`{short(e)}` is no floating tensor"
-            if name == "mask" and value.is_boolean and options.get("mask") == "added":
-                return f"`{short(e)}` is of booleans, and is added"
-        return ""
-
 
 #: What has to be told the size of the last dimension.
 _SIZED = ("rms_norm", "layer_norm")
-_TENSORS = frozenset("x weight bias query key value".split())
-_FLOATING = (Category.FLOAT, Category.UNKNOWN)
 
 
 def _is_plain(statement: ast.stmt) -> bool:

@@ -14,8 +14,6 @@ from patcher.facts.flow.definitions import Definition
 from patcher.facts.operators.terms import (
     Leaf,
     Op,
-    Product,
-    Sum,
     Term,
     constant,
     number,
@@ -163,7 +161,7 @@ class Reading(Analysis):
         if sign in ("+", "-"):
             return total(self._addends(e, 1.0))
         if sign in ("*", "/"):
-            return self._averaged(product(self._factors(e, 1.0)))
+            return product(self._factors(e, 1.0))
         return self._binary(sign, e.left, e.right) or self._leaf(e)
 
     def _addends(self, e: ast.expr, coefficient: float) -> list[tuple[Term, float]]:
@@ -188,7 +186,7 @@ class Reading(Analysis):
         if sign in ("+", "-"):
             return total([(a, 1.0), (b, 1.0 if sign == "+" else -1.0)])
         if sign in ("*", "/"):
-            return self._averaged(product([(a, 1.0), (b, 1.0 if sign == "*" else -1.0)]))
+            return product([(a, 1.0), (b, 1.0 if sign == "*" else -1.0)])
         if sign in ("@", "bmm"):
             return Op("matmul", (a, b), ("bmm",) if sign == "bmm" else ())
         value = constant(b)
@@ -196,18 +194,6 @@ class Reading(Analysis):
         if sign == "**" and value is not None and (base is None or base > 0):
             return power(a, value)
         return None
-
-    def _averaged(self, term: Term) -> Term:
-        """A sum over a dimension that is divided by the size of that dimension is a mean."""
-        powers = dict(getattr(term, "powers", {}))
-        sums = [t for t, n in powers.items() if isinstance(t, Op) and t.name == "sum" and n == 1]
-        for t in sums:
-            for size, n in powers.items():
-                fits = isinstance(size, Op) and size.name == "size" and n == -1 and size.given == t.given[0]
-                if fits and isinstance(size, Op) and size.args[0] in _alike(t.args[0]):
-                    rest = [(u, m) for u, m in powers.items() if u not in (t, size)]
-                    return product([*rest, (Op("mean", t.args, t.given), 1.0)], getattr(term, "coefficient", 1.0))
-        return term
 
     def _attribute(self, e: ast.Attribute, base: ast.expr, attr: str) -> Term:
         what = self.syntax.qualified(e)
@@ -445,25 +431,6 @@ def _side(index: ast.expr) -> int | None:
     if (last.lower is None) == (last.upper is None):
         return None
     return int(last.lower is not None)
-
-
-def _alike(term: Term) -> list[Term]:
-    """What has the sizes that ``term`` has, as far as it shows: what it is made of alone."""
-    found = [term]
-    while True:
-        match found[-1]:
-            case Op(name="cast", args=(inner,)):
-                found.append(inner)
-            case Product(powers=pairs) if len(pairs) == 1:
-                found += [t for t, _ in pairs]
-            case Sum(parts=pairs) if len(own := [t for t, _ in pairs if not _is_kept_mean(t)]) == 1:
-                found += own
-            case _:
-                return found
-
-
-def _is_kept_mean(term: Term) -> bool:
-    return isinstance(term, Op) and term.name == "mean" and term.given[1] is True
 
 
 def _dimensions(e: ast.expr | None) -> tuple[int, ...] | None:

@@ -32,9 +32,16 @@ class Rows(Analysis):
         if own is None:
             return None
         stores = [s for s in self.class_facts(own[0]).stores.get(own[1], []) if s.how != "declared"]
-        rows = [r for s in stores if (r := self._row_in(s.value)) is not None]
-        others = [s for s in stores if self._row_in(s.value) is None and not self._is_none(s.value)]
-        return rows[0] if rows and not others else None
+        made = [s.value for s in stores if not (isinstance(s.value, ast.Constant) and s.value.value is None)]
+        rows = [v for v in made if isinstance(v, ast.Call) and self.syntax.qualified(v.func) in _PARAMETERS]
+        return rows[0] if rows and len(rows) == len(made) and all(map(self._is_row_of, rows)) else None
+
+    def _is_row_of(self, parameter: ast.Call) -> bool:
+        """Whether it is made by a function that is given one size: ``nn.Parameter(torch.ones(n))``."""
+        calls = [n for n in ast.walk(parameter) if isinstance(n, ast.Call) and n is not parameter]
+        made = [n for n in calls if self.syntax.qualified(n.func) in _MADE]
+        sizes = [n.elts if isinstance(n, (ast.Tuple, ast.List)) else [n] for call in made for n in call.args[:1]]
+        return len(made) == 1 and len(made[0].args) == 1 and all(len(several) == 1 for several in sizes)
 
     def _attribute(self, term: Leaf) -> tuple[ast.ClassDef, str] | None:
         """The class and attribute, where ``term`` is ``self.x``."""
@@ -46,21 +53,3 @@ class Rows(Analysis):
                     cls = self.syntax.class_of(function)
                     return (cls, attr) if cls is not None and self.syntax.method_of(function) is function else None
         return None
-
-    def _row_in(self, value: ast.expr | None) -> ast.Call | None:
-        """``torch.ones(n)`` of ``nn.Parameter(torch.ones(n))``."""
-        if not isinstance(value, ast.Call) or self.syntax.qualified(value.func) not in _PARAMETERS or not value.args:
-            return None
-        made = value.args[0]
-        while isinstance(made, ast.BinOp) and isinstance(made.op, ast.Mult):  # torch.ones(n) * 0.1
-            made = made.left if isinstance(made.left, ast.Call) else made.right
-        if not isinstance(made, ast.Call) or self.syntax.qualified(made.func) not in _MADE:
-            return None
-        sizes = made.args[:1] if (self.syntax.qualified(made.func) or "").endswith("full") else made.args
-        if len(sizes) == 1 and isinstance(sizes[0], (ast.Tuple, ast.List)):
-            sizes = sizes[0].elts
-        typed = any(k.arg in ("dtype", None) for k in made.keywords)  # else it has the dtype of the module
-        return made if len(sizes) == 1 and not typed and not isinstance(sizes[0], ast.Starred) else None
-
-    def _is_none(self, value: ast.expr | None) -> bool:
-        return isinstance(value, ast.Constant) and value.value is None

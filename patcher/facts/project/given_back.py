@@ -1,4 +1,4 @@
-"""Which of what a function returns are masks, or sparse tensors, for those who call it in another file."""
+"""Which of what a function returns are masks, for those who call it in another file."""
 
 from __future__ import annotations
 
@@ -6,18 +6,17 @@ import ast
 from collections.abc import Callable, Collection
 
 from patcher.facts.syntax.tree import dotted
-from patcher.facts.tables import host_api
 
-#: Methods that give a mask of a mask, or a sparse tensor of one.
+#: Methods that give a mask of a mask.
 _KEEPING = frozenset(
     "repeat_interleave repeat reshape view flatten squeeze unsqueeze clone contiguous expand expand_as masked_fill "
-    "transpose permute t roll flip coalesce index_select".split()
+    "transpose permute t roll flip index_select".split()
 )
 _ITSELF = "itself"
 
 
 def given_back(nodes: Collection[ast.AST], resolve: Callable[[str], str]) -> frozenset[str]:
-    """Terms: "mask" for what is boolean by all that is written, "sparse"; "mask@1" for the second of several.
+    """Terms: "mask" for what is boolean by all that is written; "mask@1" for the second of several.
 
     ``nodes``: all of the function. Of a name, all that is assigned to it there counts.
     """
@@ -49,7 +48,7 @@ class _Kinds:
         self.resolve = resolve
 
     def of(self, e: ast.expr, seen: frozenset[str] = frozenset()) -> str:
-        """Either "mask", "sparse" or ""."""
+        """Either "mask" or ""."""
         match e:
             case ast.Name(id=name) if name not in seen:
                 values = [n.value for n in self.nodes if isinstance(n, ast.Assign) and _binds(n, name)]
@@ -68,11 +67,7 @@ class _Kinds:
         return ""
 
     def _made(self, call: ast.Call) -> str:
-        text = dotted(call.func)
-        what = self.resolve(text) if text is not None else ""
         method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
-        if what in host_api.SPARSE_MAKERS or (method in host_api.SPARSE_METHODS and not what.startswith("torch.")):
-            return "sparse"
         dtypes = [k.value for k in call.keywords if k.arg == "dtype"] + (
             call.args[:1] if method in ("to", "type") else []
         )

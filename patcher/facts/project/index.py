@@ -126,7 +126,7 @@ class ClassSummary:
     names with a value at class level. ``properties``: the methods that may run when an attribute is read or set.
     ``compiled``: it has the decorator ``torch.compile``. ``lists``: those of modules of one class that it makes.
     ``tensors``: the attributes that it says are tensors, by an annotation or by making one, and says nothing else of;
-    ``masks``: those that it makes boolean. ``kept``: methods that `functools.cached_property` runs once for an object.
+    ``masks``: those that it makes boolean.
     """
 
     name: str
@@ -141,7 +141,6 @@ class ClassSummary:
     lists: tuple[BlockList, ...] = ()
     tensors: frozenset[str] = frozenset()
     masks: frozenset[str] = frozenset()
-    kept: frozenset[str] = frozenset()
 
     def __or__(self, other: ClassSummary) -> ClassSummary:
         """Either of two classes of one name in one file."""
@@ -158,7 +157,6 @@ class ClassSummary:
             tuple(one for one in self.lists if one in other.lists),
             self.tensors & other.tensors,
             self.masks & other.masks,
-            self.kept & other.kept,
         )
 
 
@@ -506,7 +504,6 @@ class _Collector:
                 tuple(block_lists(node, self.syntax, self.resolve, self.built_class)) if node in listing else (),
                 said_tensors(node, self.syntax),
                 said_masks(node, self.syntax),
-                frozenset(m.name for m in methods if "functools.cached_property" in self.decorators(m)),
             )
 
     def built(self, methods: list[ast.FunctionDef | ast.AsyncFunctionDef]) -> dict[str, str]:
@@ -820,15 +817,6 @@ class Project:
                     found[mention.rpartition(".")[2]].append((mention, s.module, f))
         return found
 
-    @cached_property
-    def kept_properties(self) -> dict[str, frozenset[str]]:
-        """The methods that `functools.cached_property` runs once for an object, each with the classes that have it."""
-        found: defaultdict[str, set[str]] = defaultdict(set)
-        for name, c in self._classes.items():
-            for method in c.kept:
-                found[method].add(name)
-        return {method: frozenset(classes) for method, classes in found.items()}
-
     def is_taken(self, cls: str, method: str) -> bool:
         """Whether code takes ``method`` from the dotted class without an instance of it, or from one below it."""
         classes = {c.rpartition(".")[2] for c in (cls, *(child for child, _ in self.subclasses(cls)))}
@@ -837,12 +825,6 @@ class Project:
     def replaces(self, name: str) -> bool:
         """Whether code puts something in the place of ``name`` of a module, also by its path, as tests do."""
         return name in self.foreign_stores or self.attributes.changed(name)
-
-    def is_owned_otherwise(self, attribute: str) -> bool:
-        """Whether some class has ``attribute`` for anything but a property that is kept."""
-        homes = self.kept_properties.get(attribute, frozenset())
-        every = ((name, c) for name, c in self._classes.items() if name not in homes)
-        return any(attribute in c.methods | c.stores | c.init_stores | c.declared for _, c in every)
 
     def named_methods(self, name: str) -> list[str]:
         """The methods of that name, of any class."""

@@ -10,8 +10,7 @@ from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
 from patcher.facts.effects.unchanged import Unchanged
 from patcher.facts.flow.definitions import Definition, Flow
-from patcher.facts.running.list_lengths import ListLengths
-from patcher.facts.syntax.tree import FunctionNode, last_name, running
+from patcher.facts.syntax.tree import FunctionNode, last_name
 from patcher.facts.syntax.written import all_parameters, defaults, is_stored
 from patcher.facts.tables import torch_api as api
 from patcher.facts.values.callees import Callees
@@ -24,13 +23,8 @@ _ODD = (ast.Return, ast.Import, ast.ImportFrom, ast.Try, ast.Match)
 _HARMLESS = frozenset({*api.GRAD_OFF, "torch.enable_grad", "torch.autocast", "torch.amp.autocast", "typing.override"})
 #: Packages whose decorators do something before and after, and call what they decorate.
 _WRAPPERS = ("transformers.",)
-#: Calls that compute nothing that would be worth compiling.
-_CHEAP = api.ALIASING | frozenset(
-    "isinstance len int float bool str getattr hasattr range min max list tuple dict zip enumerate any all type print "
-    "size dim stride numel get keys items values append extend pop setdefault copy format warn warning warning_once "
-    "info debug is_floating_point is_tensor next iter join zeros ones empty full tensor as_tensor new_zeros new_ones "
-    "new_full new_tensor zeros_like".split()
-)
+#: What gives a list of a list.
+_LISTS = frozenset("list tuple sorted reversed zip enumerate map filter chain".split())
 
 
 @dataclass(frozen=True)
@@ -66,26 +60,14 @@ class Preparation(Analysis):
 
         ``parameters``: those that hold a list.
         """
-        flow = self.inference.flow_of(function)
-        arguments = {a.arg: a for a in all_parameters(function.args)}
-        lists = ListLengths(function, [arguments[p] for p in parameters if p in arguments], flow, self.syntax)
         body = function.body
-        last = max((i for i, s in enumerate(body) if lists.reads(s)), default=-1)
+        last = _last_read(body, parameters)
         rest = body[last + 1 :]
-        if last < 0:
+        if last < 0 or _hands_on(rest, function):
             return None
-        if _hands_on(rest, function):
-            return self._why_one_call(rest)
         if not rest:
             return f"`{'` and `'.join(parameters)}` is read up to the end"
-        if not self._is_worth_it(rest):
-            return "too little follows that could be compiled"
-        reason = self._why_whole(function) or self._why_not_eager(body[: last + 1], lists)
-        if not reason and not self.syntax.alone(rest[0]):
-            reason = "the rest does not start on a line of its own"
-        if reason:
-            return reason
-        handed = self._handed(function, body[: last + 1], rest, flow)
+        handed = self.cut(function, rest[0])
         return handed if isinstance(handed, str) else Split(rest[0], handed)
 
     def cut(self, function: FunctionNode, first: ast.stmt, last: ast.stmt | None = None) -> tuple[Handed, ...] | str:
@@ -124,19 +106,6 @@ class Preparation(Analysis):
         lost = next((n for n in names if n not in known), None)
         return names if lost is None else f"`{lost}` may have no value there"
 
-    def _why_one_call(self, rest: list[ast.stmt]) -> str | None:
-        """What to do instead where ``rest`` calls a layer and nothing else."""
-        calls = [n for s in rest[:1] for n in ast.walk(s) if isinstance(n, ast.Call)]
-        if len(calls) == 1 and self.calls_layer(calls[0]):
-            return f"`{ast.unparse(calls[0].func)}` is all that follows: compile that"
-        return None
-
-    def _is_worth_it(self, rest: list[ast.stmt]) -> bool:
-        """Whether ``rest`` has two operations at least."""
-        run = [n for s in rest for n in running(s)]
-        calls = [n for n in run if isinstance(n, ast.Call) and not self._is_cheap(n)]
-        return len(calls) + sum(isinstance(n, (ast.BinOp, ast.AugAssign)) for n in run) > 1
-
     # --- what must stay one function --------------------------------------------------------------------------------
 
     def _why_whole(self, function: FunctionNode) -> str:
@@ -152,33 +121,6 @@ class Preparation(Analysis):
             if isinstance(n, (ast.Yield, ast.YieldFrom)) and self.syntax.function_of(n) is function:
                 return f"`{function.name}` is a generator"
         return self.syntax.why_names_show(function)
-
-    def _why_not_eager(self, head: list[ast.stmt], lists: ListLengths) -> str:
-        """What would be worth compiling, but stands before the end of the preparation."""
-        for statement in head:
-            about_list = lists.reads(statement)
-            for call in (n for n in running(statement) if isinstance(n, ast.Call)):
-                if self.calls_layer(call) or (not about_list and not self._is_cheap(call)):
-                    what = ast.unparse(call.func)
-                    return f"`{what}` runs before the list is read for the last time: it would be compiled no more"
-            operations = (n for n in running(statement) if isinstance(n, ast.BinOp))
-            if not about_list and any(self.inference.of(n).is_tensor for n in operations):
-                return f"line {statement.lineno} computes before the list is read for the last time"
-        return ""
-
-    def calls_layer(self, call: ast.Call) -> bool:
-        """Whether ``call`` is of a module, for all that is known."""
-        own = self.inference.instance_attribute(call.func)
-        if own is not None:
-            stored = own[1] in self.inference.class_facts(own[0]).stores
-            return stored and own[1] not in self.inference.class_facts(own[0]).methods
-        called = self.callees.class_of(call.func)
-        return self.inference.of(call.func).kind is Kind.MODULE or (
-            called is not None and self.callees.project.is_module_class(called)
-        )
-
-    def _is_cheap(self, call: ast.Call) -> bool:
-        return last_name(call.func) in _CHEAP
 
     # --- what goes from one half to the other -----------------------------------------------------------------------
 
@@ -261,6 +203,39 @@ class Preparation(Analysis):
     def _captured_before(self, head: list[ast.stmt]) -> set[str]:
         nested = [n for s in head for n in ast.walk(s) if isinstance(n, (*_NESTED, ast.GeneratorExp))]
         return {n.id for f in nested for n in ast.walk(f) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+
+
+def _last_read(body: list[ast.stmt], parameters: tuple[str, ...]) -> int:
+    """Where the last statement of ``body`` stands that reads one of the lists, or one that is made of them; -1: none.
+
+    Below ``if isinstance(parts, list): parts = torch.cat(parts)`` the name holds none any more.
+    """
+    last, names = -1, set(parameters)
+    for at, statement in enumerate(body):
+        reads = _reads(statement, names)
+        if reads:
+            last = at
+        match statement:
+            case ast.If(test=test) if "isinstance" in ast.unparse(test) and _reads(test, names):
+                names -= {n.id for n in ast.walk(statement) if isinstance(n, ast.Name) and is_stored(n)}
+            case ast.For(iter=items) if _reads(items, names):
+                grown = (n.value for n in ast.walk(statement) if isinstance(n, ast.Attribute) and n.attr == "append")
+                names |= {n.id for n in grown if isinstance(n, ast.Name)}
+            case ast.Assign(targets=[ast.Tuple(elts=elts)]) if reads:
+                names |= {e.value.id for e in elts if isinstance(e, ast.Starred) and isinstance(e.value, ast.Name)}
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                names = names | {name} if _is_list(value) and reads else names - {name}
+    return last
+
+
+def _reads(node: ast.AST, names: set[str]) -> bool:
+    return any(isinstance(n, ast.Name) and n.id in names and not is_stored(n) for n in ast.walk(node))
+
+
+def _is_list(e: ast.expr) -> bool:
+    """Whether ``e`` makes a list of one, as far as it is written."""
+    listed = isinstance(e, ast.Call) and last_name(e.func) in _LISTS
+    return listed or isinstance(e, (ast.Name, ast.List, ast.Tuple, ast.ListComp, ast.GeneratorExp, ast.Dict))
 
 
 def _ordered(function: FunctionNode, needed: dict[str, set[Definition]], sure: dict[str, bool]) -> Iterator[Handed]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable
 
 from patcher.facts.syntax.tree import FunctionNode
 
@@ -24,7 +23,6 @@ _OTHER = re.compile(
     re.IGNORECASE,
 )
 _DTYPE = re.compile(r"\b(?:int|float|bool|long|integer|boolean|scalar)(?=\s+(?:\w+\s+)?tensor\b)", re.IGNORECASE)
-_SPARSE = re.compile(r"\btorch\.sparse\b|\bsparse(?:_\w+)?\s+tensor\b|\btorch\.sparse_\w+", re.IGNORECASE)
 #: Words before "tensor" in a sentence that is about something else.
 _ABOUT = re.compile(
     r"\b(?:of|whether|if|for|number|size|dimension|shape|name|type|dtype|device|rank|list|tuple|dict|returns?)\b"
@@ -44,33 +42,16 @@ def tensors_documented(function: FunctionNode) -> frozenset[str]:
     return frozenset(found)
 
 
-def sparse_documented(function: FunctionNode) -> frozenset[str]:
-    """Parameters of ``function`` that its docstring says are sparse tensors, and nothing else."""
-    text = ast.get_docstring(function, clean=False)
-    if text is None or "sparse" not in text:
-        return frozenset()
-    return frozenset(name for line in text.splitlines() if "sparse" in line for name in _told(line, _is_sparse))
-
-
-def _told(line: str, is_type: Callable[[str], bool] | None = None) -> list[str]:
-    fits = is_type or _is_type
+def _told(line: str) -> list[str]:
     if (param := _PARAM.search(line)) is not None:
-        return [param[2]] if fits(param[1]) else []
+        return [param[2]] if _is_type(param[1]) else []
     if (kind := _TYPE.search(line)) is not None:
-        return [kind[1]] if fits(kind[2]) else []
+        return [kind[1]] if _is_type(kind[2]) else []
     if (typed := _TYPED.match(line)) is not None:
-        return _names(typed[1]) if fits(typed[2]) else []
-    if is_type is not None:
-        return []
+        return _names(typed[1]) if _is_type(typed[2]) else []
     if (told := _TOLD.match(line)) is not None:
         return _names(told[1]) if _is_sentence(told[2]) else []
     return []
-
-
-def _is_sparse(text: str) -> bool:
-    """Whether each kind that ``text`` names is a sparse tensor, PyTorch's own among them."""
-    kinds = [k for k in re.split(r"\bor\b|[,|]", text) if k.strip() not in ("", "optional", "None")]
-    return bool(_SPARSE.search(text)) and all("sparse" in k.lower() for k in kinds)
 
 
 def _names(text: str) -> list[str]:

@@ -93,8 +93,6 @@ TRACED_SINCE: Mapping[str, tuple[int, int]] = {
     "heapq.nlargest": (2, 14),  # where one is asked for; of more, a heap is made
     "heapq.nsmallest": (2, 14),
 }
-#: From here on a graph changes a list that a method of a text gave; one that bytes gave still ends it.
-LISTS_OF_TEXTS_SINCE = (2, 14)
 #: From here on ``random.random`` is in the graph as ``random.uniform`` is, and what puts things in an order by chance,
 #: or takes some of them, is drawn when the code is compiled: each call has the same.
 RANDOM_SINCE = (2, 14)
@@ -143,11 +141,6 @@ SPARSE_MAKERS = frozenset(
 )
 #: Methods of a tensor that do.
 SPARSE_METHODS = frozenset("to_sparse to_sparse_coo to_sparse_csr to_sparse_csc to_sparse_bsr to_sparse_bsc".split())
-#: Methods that are asked of a sparse tensor alone.
-ASKED_OF_SPARSE = frozenset(
-    "crow_indices ccol_indices col_indices row_indices coalesce is_coalesced sparse_dim dense_dim sparse_mask _indices "
-    "_values _nnz _coalesced_ sparse_resize_ sparse_resize_and_clear_".split()
-)
 #: Methods of a tensor that end the graph, those aside.
 NOT_TRACED_METHODS = frozenset(
     "storage resize_ set_ map_ apply_ backward retain_grad share_memory_ storage_offset".split()

@@ -1,12 +1,5 @@
+from types import SimpleNamespace
 
 
-
-
-class Words:
-    def __init__(self, table):
-        self._table = table
-
-    def __getattr__(self, name):
-        if name.startswith("_") or not name.endswith("_id"):
-            raise AttributeError(name)
-        return self._table[name[:-3]]
+def Words(table):
+    return SimpleNamespace(**{f"{name}_id": number for name, number in table.items()})

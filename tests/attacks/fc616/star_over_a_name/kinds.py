@@ -1,2 +1,0 @@
-class SDPBackend:
-    MATH = 7
