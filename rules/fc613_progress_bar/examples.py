@@ -20,7 +20,7 @@ class Sampler(nn.Module):
         self.steps = 3
 
     def forward(self, x):
-        for t in tqdm(range(self.steps), disable=True):
+        for t in tqdm(range(self.steps), desc="sampling", total=self.steps, disable=True):
             x = x + self.lin(x) / (t + 1)
         return x
 """,
@@ -35,12 +35,43 @@ class Sampler(nn.Module):
         self.steps = 3
 
     def forward(self, x):
-        for t in (range(self.steps) if torch.compiler.is_compiling() else tqdm(range(self.steps), disable=True)):
+        _items = range(self.steps)
+        if not torch.compiler.is_compiling():
+            _items = tqdm(_items, desc="sampling", total=self.steps, disable=True)
+        for t in _items:
             x = x + self.lin(x) / (t + 1)
         return x
 """,
         run=f"def make(): return Sampler()\ncalls = [({_ROWS},)]\n",
-        unsafe=True,
+    ),
+    Example(
+        title="pairs that are worked out first",
+        before="""\
+from tqdm import tqdm
+
+
+class Sampler(nn.Module):
+    def forward(self, x):
+        times = [3, 2, 1, 0]
+        for now, following in tqdm(list(zip(times[:-1], times[1:], strict=True)), disable=True):  # down to 0
+            x = x.sin() * now + following
+        return x
+""",
+        after="""\
+from tqdm import tqdm
+
+
+class Sampler(nn.Module):
+    def forward(self, x):
+        times = [3, 2, 1, 0]
+        _items = list(zip(times[:-1], times[1:], strict=True))
+        if not torch.compiler.is_compiling():
+            _items = tqdm(_items, disable=True)
+        for now, following in _items:  # down to 0
+            x = x.sin() * now + following
+        return x
+""",
+        run=f"def make(): return Sampler()\ncalls = [({_ROWS},)]\n",
     ),
     Example(
         title="a range with a bar, counted down",
@@ -65,7 +96,6 @@ class Sampler(nn.Module):
         return x
 """,
         run=f"def make(): return Sampler()\ncalls = [({_ROWS},)]\n",
-        unsafe=True,
     ),
     Example(
         title="numbered, and in a comprehension",
@@ -100,7 +130,6 @@ class Net(nn.Module):
         )
 """,
         run=f"def make(): return Net()\ncalls = [({_ROWS},)]\n",
-        unsafe=True,
     ),
     Example(
         title="a bar that is told something",
@@ -133,7 +162,6 @@ class Solver(nn.Module):
         return x
 """,
         run=f"def make(): return Solver()\ncalls = [({_ROWS},)]\n",
-        unsafe=True,
     ),
     Example(
         title="the items by their name",
@@ -144,7 +172,7 @@ from tqdm import tqdm
 class Sampler(nn.Module):
     def forward(self, x, shown: bool = False):
         scales = x.unbind(0)
-        for scale in tqdm(iterable=scales, disable=not shown):
+        for scale in tqdm(iterable=scales, disable=not shown, leave=False):
             x = x * scale
         return x
 """,
@@ -155,12 +183,12 @@ from tqdm import tqdm
 class Sampler(nn.Module):
     def forward(self, x, shown: bool = False):
         scales = x.unbind(0)
-        for scale in (scales if torch.compiler.is_compiling() else tqdm(iterable=scales, disable=not shown)):
+        _items = scales if torch.compiler.is_compiling() else tqdm(iterable=scales, disable=not shown, leave=False)
+        for scale in _items:
             x = x * scale
         return x
 """,
         run=f"def make(): return Sampler()\ncalls = [({_ROWS},)]\n",
-        unsafe=True,
     ),
     Example(
         title="what compiled code has begun runs on in eager code",
@@ -207,7 +235,6 @@ class Solver(nn.Module):
 """,
         run=f"def make(): return Solver()\ncalls = [({_ROWS},)]\n",
         gain=False,  # the loop breaks, of which facts know nothing
-        unsafe=True,
     ),
     Example(
         title="told something behind a colon",
@@ -217,7 +244,7 @@ from tqdm import tqdm
 
 class Solver(nn.Module):
     def forward(self, x, shown: bool = True):
-        bar = tqdm(list(range(3)), disable=True)
+        bar = tqdm(list(range(3)), desc="down to where it is flat", disable=True)
         for _ in bar:
             if shown: bar.update(0)
             x = x - 0.1 * x.pow(3)
@@ -229,7 +256,9 @@ from tqdm import tqdm
 
 class Solver(nn.Module):
     def forward(self, x, shown: bool = True):
-        bar = list(range(3)) if torch.compiler.is_compiling() else tqdm(list(range(3)), disable=True)
+        bar = list(range(3))
+        if not torch.compiler.is_compiling():
+            bar = tqdm(bar, desc="down to where it is flat", disable=True)
         for _ in bar:
             if shown:
                 if isinstance(bar, tqdm):
@@ -238,7 +267,6 @@ class Solver(nn.Module):
         return x
 """,
         run=f"def make(): return Solver()\ncalls = [({_ROWS},)]\n",
-        unsafe=True,
     ),
 )
 
@@ -282,6 +310,35 @@ class Net(nn.Module):
             for _ in range(3):
                 x = x * 2
                 bar.update(1)
+        return x
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="its text is drawn",
+        source="""\
+from tqdm import tqdm
+
+
+class Net(nn.Module):
+    def forward(self, x, words):
+        for word in tqdm(range(3), desc=words.pop()):
+            x = x * word
+        return x
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="what a step tells it is computed in the call",
+        source="""\
+from tqdm import tqdm
+
+
+class Net(nn.Module):
+    def forward(self, x):
+        bar = tqdm(range(3))
+        for _ in bar:
+            bar.set_description(str(x.mul_(2).sum()))
         return x
 """,
         reported=True,
@@ -348,6 +405,65 @@ class Net(nn.Module):
         reported=True,
     ),
     NearMiss(
+        title="what it goes through comes with a star",
+        source="""\
+from tqdm import tqdm
+
+
+class Net(nn.Module):
+    def forward(self, x, *given):
+        for n in tqdm(*given):
+            x = x * n
+        return x
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="items that hang on another loop",
+        source="""\
+from tqdm import tqdm
+
+
+class Net(nn.Module):
+    def forward(self, x):
+        times = lambda n: [x * t for t in tqdm(list(range(n)), desc="from one to the next")]
+        return times(2), [x * t for n in range(2) for t in tqdm(list(range(n + 1)), desc="from one to the next")]
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="items that are not always asked for",
+        source="""\
+from tqdm import tqdm
+
+
+class Net(nn.Module):
+    def forward(self, x, table=None):
+        y = table and [x * t for t in tqdm(list(table.values()), desc="from one to the next", disable=True)]
+        return [x * t for t in tqdm(list(table["steps"]), desc="from one to the next", disable=True)] if y else x
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="something is evaluated before the items",
+        source="""\
+from tqdm import tqdm
+
+
+class Net(nn.Module):
+    def times(self, x):
+        x.add_(1)
+        return [1, 2]
+
+    def forward(self, x):
+        y = (x * 2).sum() + sum([x * t for t in tqdm(self.times(x), desc="from one to the next", disable=True)])
+        for t in tqdm(desc=f"{x.sum()} is what it is now", iterable=self.times(x), disable=True, ascii=True):
+            y = y * t
+        return y
+""",
+        reported=True,
+    ),
+    NearMiss(
         title="a generator in the brackets of the call",
         source="""\
 from tqdm import tqdm
@@ -371,7 +487,57 @@ class Net(nn.Module):
     def forward(self, x):
         bar = tqdm(range(3))
         for t in bar: x = x + t; bar.update(0)
-        return x
+        y = x * 2; times = tqdm(list(range(3)), desc="from one to the next", disable=True, leave=False, ascii=True)
+        for t in times:
+            y = y + t
+        return x, y
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="a generator that is closed where the loop is left",
+        source="""\
+from tqdm import tqdm
+
+
+class Net(nn.Module):
+    def steps(self, log):
+        try:
+            yield from (1, 2)
+        finally:
+            log.append(3)
+
+    def forward(self, x, log):
+        for t in tqdm(self.steps(log), desc="from one to the next", disable=True, leave=False, ascii=True):
+            x = x * t
+            break
+        return x * len(log)
+""",
+        reported=True,
+    ),
+    NearMiss(
+        title="a generator behind a property",
+        source="""\
+from tqdm import tqdm
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.log = []
+
+    @property
+    def steps(self):
+        try:
+            yield from (1, 2)
+        finally:
+            self.log.append(3)
+
+    def forward(self, x):
+        for t in tqdm(self.steps, desc="from one to the next", disable=True, leave=False, ascii=True, unit="step"):
+            x = x * t
+            break
+        return x * len(self.log)
 """,
         reported=True,
     ),

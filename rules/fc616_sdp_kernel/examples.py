@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from patcher.rule import Example, NearMiss
+from rules.fc616_sdp_kernel.kernel_text import FUNCTION
 
 _HEADS = "torch.linspace(-1, 1, 64).reshape(1, 2, 4, 8)"
 _TENSOR = "from torch import Tensor\n"
+_IMPORT = _TENSOR + "from torch.nn.attention import SDPBackend, sdpa_kernel\n"
 _SDPA = "F.scaled_dot_product_attention(x, x, x)"
 
 
@@ -22,23 +24,21 @@ INVALID: tuple[Example, ...] = (
 class Attention(nn.Module):
     def forward(self, x: Tensor):
         x = x + 1
-        with torch.backends.cuda.sdp_kernel(enable_flash=False, enable_cudnn=False, enable_mem_efficient=False):
+        with torch.backends.cuda.sdp_kernel(enable_flash=True, enable_math=True, enable_mem_efficient=False):
             out = {_SDPA}  # flash, or by hand
         return out + 1
 """,
-        after="""\
-from torch import Tensor
-
+        after=f"""\
+{_IMPORT}
 
 class Attention(nn.Module):
     def forward(self, x: Tensor):
         x = x + 1
-        with torch.nn.attention.sdpa_kernel([torch.nn.attention.SDPBackend.MATH]):
-            out = F.scaled_dot_product_attention(x, x, x)  # flash, or by hand
+        with sdpa_kernel([SDPBackend.FLASH_ATTENTION, SDPBackend.MATH, SDPBackend.CUDNN_ATTENTION]):
+            out = {_SDPA}  # flash, or by hand
         return out + 1
 """,
         run=_run("Attention()", train=True),
-        unsafe=True,
     ),
     Example(
         title="fields of a named tuple",
@@ -62,23 +62,13 @@ class Attend(nn.Module):
             out = {_SDPA}
         return out + 1
 """,
-        after="""\
-from torch import Tensor
-from collections import namedtuple
+        after=f"""\
+{_IMPORT}from collections import namedtuple
 
 Config = namedtuple("Config", ["enable_flash", "enable_math", "enable_mem_efficient"])
 
 
-def _sdp_kernel(enable_flash=True, enable_math=True, enable_mem_efficient=True, enable_cudnn=True):
-    \"\"\"Do what `torch.backends.cuda.sdp_kernel`, which is not traced, does with these flags.\"\"\"
-    flags = (
-        (torch.nn.attention.SDPBackend.FLASH_ATTENTION, enable_flash),
-        (torch.nn.attention.SDPBackend.EFFICIENT_ATTENTION, enable_mem_efficient),
-        (torch.nn.attention.SDPBackend.MATH, enable_math),
-        (torch.nn.attention.SDPBackend.CUDNN_ATTENTION, enable_cudnn),
-    )
-    return torch.nn.attention.sdpa_kernel([backend for backend, enabled in flags if enabled])
-
+{FUNCTION}
 
 # The model itself.
 
@@ -91,11 +81,10 @@ class Attend(nn.Module):
     def forward(self, x: Tensor):
         config = self.cuda_config if x.is_cuda else self.cpu_config
         with _sdp_kernel(**config._asdict()):
-            out = F.scaled_dot_product_attention(x, x, x)
+            out = {_SDPA}
         return out + 1
 """,
         run=_run("Attend()"),
-        unsafe=True,
     ),
     Example(
         title="flags of the module and of the tensor, in two methods",
@@ -120,20 +109,10 @@ class Attention(nn.Module):
             x = {_SDPA}
         return x * 2
 """,
-        after="""\
-from torch import Tensor
+        after=f"""\
+{_IMPORT}
 
-
-def _sdp_kernel(enable_flash=True, enable_math=True, enable_mem_efficient=True, enable_cudnn=True):
-    \"\"\"Do what `torch.backends.cuda.sdp_kernel`, which is not traced, does with these flags.\"\"\"
-    flags = (
-        (torch.nn.attention.SDPBackend.FLASH_ATTENTION, enable_flash),
-        (torch.nn.attention.SDPBackend.EFFICIENT_ATTENTION, enable_mem_efficient),
-        (torch.nn.attention.SDPBackend.MATH, enable_math),
-        (torch.nn.attention.SDPBackend.CUDNN_ATTENTION, enable_cudnn),
-    )
-    return torch.nn.attention.sdpa_kernel([backend for backend, enabled in flags if enabled])
-
+{FUNCTION}
 
 class Attention(nn.Module):
     def __init__(self, flash=True):
@@ -145,16 +124,15 @@ class Attention(nn.Module):
             enable_flash=self.flash,  # as it was asked for
             enable_math=not x.is_cuda,
         ):
-            return F.scaled_dot_product_attention(x, x, x)
+            return {_SDPA}
 
     def forward(self, x: Tensor):
         x = self.attend(x.sin())
         with _sdp_kernel(self.flash), torch.autocast("cpu", enabled=False):
-            x = F.scaled_dot_product_attention(x, x, x)
+            x = {_SDPA}
         return x * 2
 """,
         run=_run("Attention()"),
-        unsafe=True,
     ),
     Example(
         title="through a name of its own",
@@ -170,20 +148,20 @@ class Attention(nn.Module):
             x = {_SDPA}
         return x, SDPBackend.MATH is not None
 """,
-        after="""\
+        after=f"""\
 from torch import Tensor
 from torch.backends.cuda import SDPBackend, sdp_kernel
+from torch.nn.attention import sdpa_kernel
 
 
 class Attention(nn.Module):
     def forward(self, x: Tensor):
         x = x.cos()
-        with torch.nn.attention.sdpa_kernel([torch.nn.attention.SDPBackend.MATH]):
-            x = F.scaled_dot_product_attention(x, x, x)
+        with sdpa_kernel([SDPBackend.MATH]):
+            x = {_SDPA}
         return x, SDPBackend.MATH is not None
 """,
         run=_run("Attention()"),
-        unsafe=True,
     ),
     Example(
         title="a decorator",
@@ -191,27 +169,63 @@ class Attention(nn.Module):
 {_TENSOR}
 
 class Attention(nn.Module):
-    @torch.backends.cuda.sdp_kernel(False, True, False, False)
+    @torch.backends.cuda.sdp_kernel(enable_flash=False, enable_cudnn=False)
     def attend(self, x):
         return {_SDPA}
 
     def forward(self, x: Tensor):
         return self.attend(x + 1) + 1
 """,
-        after="""\
-from torch import Tensor
-
+        after=f"""\
+{_IMPORT}
 
 class Attention(nn.Module):
-    @torch.nn.attention.sdpa_kernel([torch.nn.attention.SDPBackend.MATH])
+    @sdpa_kernel([SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH])
     def attend(self, x):
-        return F.scaled_dot_product_attention(x, x, x)
+        return {_SDPA}
 
     def forward(self, x: Tensor):
         return self.attend(x + 1) + 1
 """,
         run=_run("Attention()"),
-        unsafe=True,
+    ),
+    Example(
+        title="entered where it is wanted",
+        before=f"""\
+{_TENSOR}import contextlib
+
+
+class Attention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.flags = dict(enable_flash=False)
+        self.chosen = True
+
+    def forward(self, x: Tensor):
+        kernels = torch.backends.cuda.sdp_kernel(**self.flags) if self.chosen else contextlib.nullcontext()
+        with kernels:
+            x = {_SDPA}
+        return x * 2
+""",
+        after=f"""\
+{_IMPORT}import contextlib
+
+
+{FUNCTION}
+
+class Attention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.flags = dict(enable_flash=False)
+        self.chosen = True
+
+    def forward(self, x: Tensor):
+        kernels = _sdp_kernel(**self.flags) if self.chosen else contextlib.nullcontext()
+        with kernels:
+            x = {_SDPA}
+        return x * 2
+""",
+        run=_run("Attention()"),
     ),
     Example(
         title="a file that spells the new names out",
@@ -238,7 +252,6 @@ class Attention(nn.Module):
         return x * 2
 """,
         run=_run("Attention()"),
-        unsafe=True,
     ),
 )
 
@@ -265,6 +278,23 @@ VALID: tuple[NearMiss, ...] = (
     ),
     _miss("a flag that it does not have", _WITH.replace("enable_math", "enable_maths")),
     _miss("too many flags", _WITH.replace("enable_math=False", "True, True, True, True, True")),
+    _miss(
+        "imported where there is one",
+        _WITH,
+        "try:\n    from torch.nn.attention import sdpa_kernel\nexcept ImportError:\n    sdpa_kernel = None\n\n\n",
+    ),
+    _miss(
+        "chosen by the version",
+        "if torch.__version__ < '2.3':\n    " + _INDENTED + "\nreturn x.sin()",
+    ),
+    _miss(
+        "chosen by what there is",
+        f"new = hasattr(torch.nn.attention, 'sdpa_kernel')\n{_WITH}",
+    ),
+    _miss(
+        "an error of it is taken",
+        "try:\n    " + _INDENTED + "\nexcept AttributeError:\n    return x",
+    ),
     _miss(
         "the name of the function is taken", _WITH.replace("=False", "=x.is_cuda"), "def _sdp_kernel():\n    pass\n\n\n"
     ),

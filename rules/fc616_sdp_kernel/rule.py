@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from patcher.facts import Facts
 from patcher.facts.effects.own_functions import OwnFunctions
-from patcher.rule import Applicability, Code, Cost, Edit, Example, Finding, Fix, Insert, NearMiss, Replace, Rule, Where
+from patcher.rule import Code, Cost, Edit, Example, Finding, Fix, Insert, NearMiss, Replace, Rule, Where
 from rules.fc616_sdp_kernel.examples import INVALID, VALID
 from rules.fc616_sdp_kernel.kernel_calls import KernelCall, KernelCalls
 from rules.fc616_sdp_kernel.kernel_text import BACKENDS, FUNCTION, NAME
@@ -21,7 +21,7 @@ class SdpKernel(Rule):
         Writes the context manager that is traced: ``with sdpa_kernel([SDPBackend.FLASH_ATTENTION, ...]):``, with what
         the flags allow, where they are written out. Where they are not (``enable_flash=self.flash``,
         ``**config._asdict()``), a function ``_sdp_kernel`` that takes the same flags is written into the file once, and
-        called in its place.
+        called in its place. Both names are imported beside the file's own imports of ``torch``.
 
     Why it breaks compilation:
         Dynamo does not trace ``sdp_kernel``, deprecated since PyTorch 2.3: the graph ends there, and as it ends in a
@@ -37,13 +37,16 @@ class SdpKernel(Rule):
         kernels run, and eager outputs are the same bits.
 
     Fix safety:
-        Unsafe: the program may run with a PyTorch that has no ``sdpa_kernel`` (before 2.3), or choose by the
-        version. ``sdp_kernel`` makes that list and enters ``sdpa_kernel`` with it (the code of 2.4, 2.5, 2.11,
-        2.13 and 2.14 is the same), without a priority, so that the order does not matter. A flag that is not
-        given is on, cuDNN's too. With no backend at all attention raises as it did. What goes is the
-        FutureWarning. Reported, and left alone: what ``as`` names there (a dict in eager code, None in compiled
-        code); a context manager that is no item of a ``with``; TorchScript; a ``--target-torch`` before 2.4,
-        which had other flags.
+        Safe: ``sdp_kernel`` makes that list and enters ``sdpa_kernel`` with it (the code of 2.4, 2.5, 2.11, 2.13 and
+        2.14 is the same), without a priority, so that the order does not matter. A flag that is not given is on,
+        cuDNN's too. Flags are evaluated once, in the order of the source, and wrong ones are a TypeError as before.
+        With no backend at all attention raises as it did. What goes is the FutureWarning. What was enabled outside of
+        it is put back as it was when the graph was made, which is what the list itself does as well.
+
+        Reported, and left alone: what ``as`` names there (a dict in eager code, None in compiled code); a context
+        manager that is handed on or returned; TorchScript; a file that chooses by the version of PyTorch, or imports
+        ``sdpa_kernel`` where it can; a ``--target-torch`` before 2.4, which had other flags. An import of
+        ``sdp_kernel`` stays, also where nothing uses it any more.
 
     References:
         ``torch.nn.attention.sdpa_kernel``; "torch.* op returned non-Tensor" (graph break GB0208).
@@ -69,8 +72,8 @@ class SdpKernel(Rule):
                 yield Finding(call.node, message, assumption=call.reason)
                 continue
             edits = _edits(call, heard, facts)
-            fix = Fix(edits, Applicability.UNSAFE) if edits else None
-            yield Finding(call.node, message, fix, _ASSUMED if fix else "the name of the function is taken")
+            why = "" if edits else "there is no place for the imports, or a name is taken"
+            yield Finding(call.node, message, Fix(edits) if edits else None, why)
 
     def handles(self, node: ast.AST, facts: Facts) -> bool:
         """Whether ``node`` is a call that this rule reports."""
@@ -80,24 +83,21 @@ class SdpKernel(Rule):
     valid: ClassVar[tuple[NearMiss, ...]] = VALID
 
 
-_ASSUMED = (
-    "the code runs with a PyTorch that has `torch.nn.attention`, and nothing else takes the place of `sdp_kernel`"
-)
-
-
 def _edits(call: KernelCall, heard: Sequence[KernelCall], facts: Facts) -> tuple[Edit, ...]:
     """What rewrites ``call``; nothing where a name that is needed means something else."""
-    functions = facts.ask(OwnFunctions)
-    kernel = facts.writing.spelling("torch.nn.attention.sdpa_kernel", call.node)
-    backend = facts.writing.spelling("torch.nn.attention.SDPBackend", call.node)
+    calls, functions = facts.ask(KernelCalls), facts.ask(OwnFunctions)
+    imports, names = calls.imports()
+    if not names:
+        return ()
+    kernel, backend = names
     if call.flags is not None:
         listed = ", ".join(f"{backend}.{name}" for flag, name in BACKENDS if call.flags[flag])
-        return (Replace(call.node, Code(f"{kernel}([{listed}])")),)
+        return (*imports, Replace(call.node, Code(f"{kernel}([{listed}])")))
     text = FUNCTION.replace("sdpa_kernel(", f"{kernel}(").replace("SDPBackend.", f"{backend}.")
     renamed = Replace(call.node.func, Code(NAME))
     if functions.is_here(text):
-        return (renamed,)
-    if NAME in facts.syntax.names_in(facts.syntax.tree) or any(f.name == NAME for f in facts.syntax.functions):
+        return (*imports, renamed)
+    if NAME in calls.taken:
         return ()
     anchor, after = functions.anchor([c.node for c in heard if c.flags is None])
-    return Insert(anchor, (Code(text.rstrip("\n")),), after=after), renamed
+    return (*imports, Insert(anchor, (Code(text.rstrip("\n")),), after=after), renamed)

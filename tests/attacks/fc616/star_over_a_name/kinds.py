@@ -1,0 +1,2 @@
+class SDPBackend:
+    MATH = 7
