@@ -79,7 +79,7 @@ INVALID: tuple[Example, ...] = (
     def forward(self, x):
         k = self.kv(x).view(2, -1, 2, 4).transpose(1, 2)
         k = k if self.past is None else torch.concat((self.past, k), 2)
-        self.past = k.detach()
+        self.past = k
         return F.scaled_dot_product_attention(x.view(2, -1, 2, 4).transpose(1, 2), k, k)
 
     def reset(self):
@@ -146,38 +146,6 @@ INVALID: tuple[Example, ...] = (
 """,
         after=None,
         run=_BACK.replace("EMPTY", "[torch.zeros(2, 2, 8), torch.zeros(2, 2, 8)]"),
-    ),
-    Example(
-        title="a list of tensors for each layer",
-        before="""class Memory:
-    def __init__(self):
-        self.keys = [[], []]
-        self.values = [[], []]
-
-    def update(self, k, v, layer):
-        self.keys[layer].append(k)
-        self.values[layer].append(v)
-        return torch.cat(self.keys[layer], dim=2), torch.cat(self.values[layer], dim=2)
-""",
-        after=None,
-        run=_RUN,
-    ),
-    Example(
-        title="a module that remembers what it saw in a list",
-        before="""class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.kv = nn.Linear(8, 8)
-        self.seen = []
-
-    def forward(self, x):
-        batch, length, width = x.shape
-        self.seen.append(x)
-        past = self.kv(torch.cat(self.seen, dim=1))
-        return F.scaled_dot_product_attention(x, past, past)
-""",
-        after=None,
-        run=_OWN,
     ),
     *ROOM,
 )
@@ -277,19 +245,6 @@ VALID: tuple[NearMiss, ...] = (
 """,
     ),
     NearMiss(
-        title="state that starts anew in each call",
-        source="""class Net(nn.Module):
-    def forward(self, x):
-        self.start(x)
-        for _ in range(3):
-            self.kept = torch.cat([self.kept, x], dim=2)
-        return self.kept
-
-    def start(self, x):
-        self.kept = x
-""",
-    ),
-    NearMiss(
         title="words and masks, which have two dimensions",
         source="""class Net(nn.Module):
     def __init__(self):
@@ -316,15 +271,6 @@ class Net(nn.Module):
 
     def forward(self, x):
         return x
-""",
-    ),
-    NearMiss(
-        title="past and future, joined once",
-        source="""class Net(nn.Module):
-    def forward(self, past_values, future_values, past_times, future_times):
-        values = torch.cat([past_values, future_values], dim=1)
-        times = torch.cat([past_times, future_times], dim=1)
-        return values, times
 """,
     ),
     NearMiss(

@@ -1,32 +1,28 @@
-"""The edits that give what grows a buffer: where it is joined and read, where it is counted, and in the loops."""
+"""The edits that give what grows a buffer: where it is joined and read, and in the loops that hand it on."""
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
 from patcher.facts.effects.own_functions import OwnFunctions
-from patcher.facts.project.handed import is_given_one, mishandled
-from patcher.facts.project.offsets import Offset
-from patcher.facts.project.whole_reads import JOINED, Attention, Tail, WholeReads, dimension, joined, whole_reads
-from patcher.facts.syntax.tree import FunctionNode
-from patcher.facts.syntax.written import short
-from patcher.rule import Applicability, Code, Edit, Fix, Insert, Replace
+from patcher.facts.flow.definitions import Definition
+from patcher.facts.project.growing import JOINED, is_kept, starts
+from patcher.facts.syntax.tree import FunctionNode, last_name, own_nodes
+from patcher.facts.syntax.written import given, integer, is_none
+from patcher.facts.values.callees import Callees
+from patcher.rule import Applicability, Code, Edit, Fix, Insert, Replace, filled
 from rules.fc305_growing_cache.growth import Growing, Growth
-from rules.fc305_growing_cache.lengths import Length, Lengths
-from rules.fc305_growing_cache.loops import Loop, Loops
-from rules.fc305_growing_cache.parts import Parts
 from rules.fc305_growing_cache.room_text import MAKING, READING
 
 #: What the code takes for granted once it is changed.
 _GRANTED = (
-    "batch, dtype and device of a cache stay what they are in its first call, no gradient flows through it, nobody "
-    "keeps an earlier one or looks into it, and none gets longer than its room: that is an error"
+    "all that the cache holds grows so and is attended to as a whole, its batch, dtype and device stay, no gradient "
+    "flows through it, nobody keeps an earlier one or looks into it, and none gets longer than its room"
 )
 
 
@@ -38,79 +34,202 @@ class Room:
     told: str
 
 
+@dataclass(frozen=True)
+class _Loop:
+    """A loop whose ``call`` is given the cache ``name`` and gives it back. ``first``: the call above it that makes it.
+
+    ``more``: how many turns there are, where that is written.
+    """
+
+    call: ast.Call
+    name: str
+    first: ast.stmt
+    dim: int
+    more: ast.expr | None
+
+
 class Rooms(Analysis):
     """Answers for one module."""
 
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts)
-        self.loops = facts.ask(Loops)
-        self.lengths = facts.ask(Lengths)
         self.functions = facts.ask(OwnFunctions)
+        self.callees = facts.ask(Callees)
         self.growing = facts.ask(Growing)
 
     def of(self, function: FunctionNode, growths: Sequence[Growth]) -> Room:
         """Room for what grows in ``function``, made by the loops of its file that hand it on."""
+        dims = {g.dim for g in growths}
         reads = self._reads(function, growths)
-        reason = self._why_not_here() or reads.reason or self._why_not_all()
-        if reason:
+        if reason := self._why_not_here() or (reads if isinstance(reads, str) else ""):
             return Room(None, reason)
-        dim = next(iter({d for g in growths if (d := dimension(g.node)) is not None}))
-        counted = self._counted(dim)
-        if isinstance(counted, str):
-            return Room(None, counted)
-        edits: list[Edit] = []
-        for growth in growths:
-            first, second = joined(growth.node)
-            edits.append(Replace(growth.node, Code(f"{JOINED}({{0}}, {{1}}, {dim})", (first, second))))
-        edits += [Replace(name, Code("_whole({0})", (name,))) for name in reads.names]
-        for tail in reads.tails:
-            name = self._called(tail, function, edits)
-            edits.append(Replace(tail.at, self._tail(tail, name, reads.names)))
-        for seen in reads.attentions:
-            name = self._called(seen, function, edits)
-            if seen.scores:
-                edits.append(Replace(seen.at, Code(f"_hide_empty({name}, {{0}})", (_read(seen.at, reads.names),))))
-            else:
-                edits.append(Replace(seen.at, Code(f"_attention_over({name})")))
-        every = self.loops.found()
-        left = [
-            f"the loop in `{loop.function.name}` is left as it is, for {loop.reason}" for loop in every if loop.reason
-        ]
-        loops = [loop for loop in every if not loop.reason]
-        if left and not loops:
-            return Room(None, "; ".join(left))
-        making = [*counted, *self._making(loops)]
-        return Room(self._fix([*edits, *making], made=not loops), "; ".join([self._told(loops, dim), *left]))
+        if len(dims) > 1:
+            return Room(None, "it does not grow along one dimension")
+        edits = [Replace(g.node, Code(f"{JOINED}({{0}}, {{1}}, {g.dim})", (g.old, g.fresh))) for g in growths]
+        loops = [loop for f in self.syntax.functions for loop in self._loops(f)]
+        told = _GRANTED
+        if not loops:
+            call = f"cache = _with_room(cache, {growths[0].dim}, room=...)"
+            told += f"; whoever calls it in a loop has to say `{call}` below the first call"
+        making = (*self._starts(), *(e for loop in loops for e in self._making(loop)))
+        return Room(self._fix([*edits, *reads, *making], made=not loops), told)
 
     def in_loop(self, function: FunctionNode) -> Iterator[tuple[ast.Call, Room]]:
         """Room in the loops of ``function`` for what grows in other files."""
-        for loop in self.loops.found():
-            if loop.function is function:
-                counted = self._counted(loop.dim)
-                unknown = counted if isinstance(counted, str) else ""
-                reason = self._why_not_here() or loop.reason or self._why_not_all() or unknown
-                edits = [] if isinstance(counted, str) else [*counted, *self._making([loop])]
-                yield loop.call, Room(None if reason else self._fix(edits), reason or self._told([loop], loop.dim))
+        for loop in self._loops(function):
+            reason = self._why_not_here()
+            yield loop.call, Room(None if reason else self._fix(list(self._making(loop))), reason or _GRANTED)
 
-    def _called(self, seen: Attention | Tail, function: FunctionNode, edits: list[Edit]) -> str:
-        """What is kept is called so there, with an edit where it has to get a name of its own."""
-        if seen.before is None:
-            return seen.name
-        name = self._free(function, f"kept_{seen.name}")
-        edit = Insert(seen.before, (Code(f"{name} = {seen.name}"),))
-        edits += [] if edit in edits else [edit]
-        return name
+    # --- where it is read ---------------------------------------------------------------------------------------------
 
-    def _tail(self, tail: Tail, name: str, names: Sequence[ast.Name]) -> Code:
-        index = tail.at.slice
-        elements = index.elts if isinstance(index, ast.Tuple) else [index]
-        rows = f"_last_places({name}, {{2}}, {{1}})"
-        *others, _ = (rows if e is tail.part else _braced(ast.unparse(e)) for e in elements)
-        total = _read(tail.total, names)
-        parts = (tail.at.value, total, *((tail.size,) if tail.size is not None else ()))
-        return Code(f"_as_wide({name}, {{0}}[{', '.join([*others, ':{1}'])}])", parts)
+    def _reads(self, function: FunctionNode, growths: Sequence[Growth]) -> list[Edit] | str:
+        """The edits of all reads in ``function``; or why it cannot be read with empty places in it."""
+        flow = self.facts.flow(function)
+        nodes = {g.node for g in growths}
+        kept = [d for d in flow.by_node.values() if d.how == "assign" and nodes & set(_bound(d))]
+        names = [n for d in kept for n in flow.uses.get(d, ()) if not self._goes_back(n)]
+        names = list(dict.fromkeys(n for n in names if not self._asks_for_none(n)))
+        attentions = [c for c in self.syntax.own(function, ast.Call) if _is_attention(c)]
+        if not kept or not attentions:
+            return "no attention is seen that reads it in the same function"
+        name = kept[0].name
+        lines = [self.syntax.statement_of(c).lineno for c in attentions]
+        if growths[0].node.lineno > min(lines) or any(self._is_new(d, kept, max(lines)) for d in flow.by_node.values()):
+            return f"`{name}` is something else where it is attended to"
+        whole: dict[ast.AST, Code] = {n: Code("_whole({0})", (n,)) for n in names}
+        edits: list[Edit] = []
+        inside: set[ast.AST] = set()
+        for call in attentions:
+            assert isinstance(call, ast.Call)
+            if last_name(call.func) == "softmax":
+                method = self.syntax.qualified(call.func) is None and isinstance(call.func, ast.Attribute)
+                scores = call.func.value if method else call.args[0]  # type: ignore[attr-defined]
+                inside |= set(ast.walk(scores))
+                edits.append(Replace(scores, Code(f"_hide_empty({name}, {{0}})", (filled(scores, whole),))))
+            else:
+                edits.append(Replace(call.func, Code(f"_attention_over({name})")))
+        edits += [Replace(n, whole[n]) for n in names if n not in inside]
+        lengths = {d.name for d in flow.by_node.values() if self._is_length(d, names, flow.by_node.values())}
+        for cut in self.syntax.own(function, ast.Subscript):
+            if isinstance(cut, ast.Subscript) and isinstance(cut.ctx, ast.Load) and _ends_at(cut.slice, lengths):
+                edits.append(Replace(cut, Code(f"_as_wide({name}, {{0}})", (cut,))))
+        return edits
 
-    # --- whether it can be done ---------------------------------------------------------------------------------------
+    def _is_new(self, d: Definition, kept: list[Definition], last: int) -> bool:
+        """Whether ``d`` binds the name again, below the join and above the ``last`` attention."""
+        if d.name != kept[0].name or d in kept or d.how == "parameter":
+            return False
+        join, statement = (self.syntax.statement_of(n) for n in (kept[0].node, d.node))
+        apart = any(
+            isinstance(p, ast.If) and any(join in ast.walk(b) for b in p.body) and statement in p.orelse
+            for p in self.syntax.ancestors(statement)
+        )
+        return join.lineno < statement.lineno < last and not apart
+
+    def _goes_back(self, name: ast.Name) -> bool:
+        """Whether ``name`` stands in what is stored or returned, as a whole or in a tuple, list or dict."""
+        child: ast.AST = name
+        for parent in self.syntax.ancestors(name):
+            match parent:
+                case ast.Tuple() | ast.List() | ast.Dict():
+                    child = parent
+                case ast.Return():
+                    return True
+                case ast.Assign(targets=targets):
+                    return child is not name or not all(isinstance(t, ast.Name) for t in targets)
+                case ast.Call(func=ast.Attribute(attr="append")):
+                    return True
+                case _:
+                    return False
+        return False
+
+    def _asks_for_none(self, name: ast.Name) -> bool:
+        parent = self.syntax.parents[name]
+        return isinstance(parent, ast.Compare) and all(is_none(c) for c in parent.comparators)
+
+    def _is_length(self, d: Definition, names: list[ast.Name], others: object) -> bool:
+        """Whether ``d`` is a size of what is kept, or of what is made of it in one step."""
+        match d.value:
+            case (
+                ast.Call(func=ast.Attribute(value=ast.Name() as of, attr="size"))
+                | ast.Subscript(value=ast.Attribute(value=ast.Name() as of, attr="shape"))
+            ):
+                return of in names or any(
+                    m.name == of.id and m.value is not None and any(n in names for n in ast.walk(m.value))
+                    for m in others if isinstance(m, Definition)  # type: ignore[attr-defined]
+                )  # fmt: skip
+        return False
+
+    def _starts(self) -> Iterator[Edit]:
+        """Where the input starts, as something that may be a tensor, in the functions that are given a cache."""
+        for function in self.syntax.functions:
+            if self.facts.compiled(function) and any(is_kept(a.arg) for a in function.args.args):
+                for _, call in starts(function, self.syntax):
+                    size = call.args[1].right  # type: ignore[attr-defined]
+                    parts = [call.func, size, *(k.value for k in call.keywords), call.args[0]]
+                    more = "".join(f", {k.arg}={{{i}}}" for i, k in enumerate(call.keywords, 2))
+                    yield Replace(call, Code(f"{{0}}({{1}}{more}).add({{{len(parts) - 1}}})", tuple(parts)))
+
+    # --- the loops ----------------------------------------------------------------------------------------------------
+
+    def _loops(self, function: FunctionNode) -> Iterator[_Loop]:
+        """The loops of ``function``, below a call that makes a cache, that hand it from call to call."""
+        if self.facts.reached(function) or any(last_name(c.func) == "_with_room" for c in self._calls(function)):
+            return
+        for loop in (n for n in own_nodes(function) if isinstance(n, ast.For | ast.While)):
+            for s in (n for n in ast.walk(loop) if isinstance(n, ast.Assign) and isinstance(n.value, ast.Call)):
+                assert isinstance(s.value, ast.Call)
+                handed = {a.id for a in given(s.value) if isinstance(a, ast.Name) and is_kept(a.id)}
+                for name in sorted(handed & _targets(s)):
+                    first = self._first(loop, name, function, s)
+                    dims = self._dims(s.value)
+                    more = _turns(loop, first)
+                    if first is not None and len(dims) == 1 and (more or self.facts.settings.capacity is not None):
+                        yield _Loop(s.value, name, first, next(iter(dims)), more)
+
+    def _calls(self, function: FunctionNode) -> list[ast.Call]:
+        return [c for c in self.syntax.own(function, ast.Call) if isinstance(c, ast.Call)]
+
+    def _first(self, loop: ast.stmt, name: str, function: FunctionNode, s: ast.Assign) -> ast.stmt | None:
+        """The statement below which there is a cache: a call above the loop, or else the one in it."""
+        bound = [n for n in own_nodes(function) if isinstance(n, ast.Assign) and name in _targets(n)]
+        above = [n for n in bound if n.lineno < loop.lineno]
+        called = [n for n in above if isinstance(n.value, ast.Call)]
+        if len(bound) - len(above) != 1:
+            return None
+        return called[-1] if called else s if above else None
+
+    def _dims(self, call: ast.Call) -> frozenset[int]:
+        """Along which dimensions something grows in the files of what ``call`` calls; unknown: in this one."""
+        called = self.callees.of(call)
+        modules = {s.module for s in self.project.modules.values() for f in s.functions
+                   if f"{s.module}.{f.qualname}" in called}  # fmt: skip
+        return frozenset(
+            dim for s in self.project.modules.values() if s.module in (modules or {self.module})
+            for f in s.functions for dim in f.grows
+        )  # fmt: skip
+
+    def _making(self, loop: _Loop) -> Iterator[Edit]:
+        room, parts = f"room={self.facts.settings.capacity}", tuple[ast.expr, ...]()
+        if self.facts.settings.capacity is None and loop.more is not None:
+            room, parts = "more={0}", (loop.more,)
+        yield Insert(
+            loop.first, (Code(f"{loop.name} = _with_room({loop.name}, {loop.dim}, {room})", parts),), after=True
+        )
+        named = self.callees.of(loop.call)
+        if not named:
+            named = [
+                n for n, _ in self.project.functions() if n.startswith(f"{self.module}.") and n.endswith(".forward")
+            ]
+        called = [f for n in named if (f := self.project.function(n)) is not None and any(map(is_kept, f.positional))]
+        for f in called[:1]:
+            own = f.positional[1:] if f.positional[:1] == ("self",) else f.positional
+            pairs = [*zip(own, loop.call.args, strict=False), *((k.arg, k.value) for k in loop.call.keywords)]
+            for parameter, argument in pairs:
+                if parameter in f.offsets and not isinstance(argument, ast.Constant):
+                    yield Replace(argument, Code(f"_place({{0}}, {loop.name})", (argument,)))
+
+    # --- the functions that are written -------------------------------------------------------------------------------
 
     def _why_not_here(self) -> str:
         if self.facts.scripted:
@@ -122,145 +241,59 @@ class Rooms(Analysis):
                 return f"`{name}` is something else here"
         return ""
 
-    def _reads(self, function: FunctionNode, growths: Sequence[Growth]) -> WholeReads:
-        """How ``function`` reads what grows in it, or why that cannot have room."""
-        if reason := self._why_not(growths):
-            return WholeReads(reason=reason)
-        return whole_reads([g.node for g in growths], self.facts.flow(function), self.syntax)
-
-    def _why_not_all(self) -> str:
-        """Why another function of this file could not bear room for what it is given."""
-        for function in self.syntax.functions:
-            growths = self.growing.of(function)
-            reason = self._reads(function, growths).reason if growths else ""
-            reason = reason or self.facts.ask(Parts).twice(function)
-            handed = is_given_one(function) and self.facts.compiled(function)
-            if not reason and handed and self.facts.ask(Parts).reaches(function):
-                reason = mishandled(function, [g.node for g in growths], self.facts.flow(function), self.syntax)
-            if reason:
-                return f"{reason} (in `{self.syntax.qualname(function) or function.name}`)"
-        return ""
-
-    def _why_not(self, growths: Sequence[Growth]) -> str:
-        if any(g.how == "listed" for g in growths):
-            return "a list of tensors that is joined when it is read has no place for a buffer"
-        for growth in growths:
-            parts = joined(growth.node)
-            if not parts or parts[1] is not growth.fresh:
-                return f"`{short(growth.node)}` does not join what is new behind what is kept"
-        dims = {dimension(g.node) for g in growths}
-        if len(dims) > 1 or None in dims:
-            return "it does not grow along one dimension that is written as a number"
-        return ""
-
-    def _counted(self, dim: int) -> list[Edit] | str:
-        """What becomes of the places where compiled code counts what is kept; or why that cannot be done."""
-        edits: list[Edit] = []
-        for function in self.syntax.functions:
-            if not self.facts.compiled(function):
-                continue
-            asked = self.lengths.asked(function, dim)
-            uses, reason = self.lengths.starts(function, asked)
-            if reason:
-                return reason
-            edits += [self._length(n) for n in asked]
-            edits += [self._offset(u) for u in (*uses, *self.lengths.given(function))]
-        return list(dict.fromkeys(edits))
-
-    def _length(self, n: Length) -> Edit:
-        if n.whole:
-            return Replace(n.of, Code("_whole({0})", (n.of,)))
-        return Replace(n.at, Code(f"_length_of({{0}}, {n.dim})", (n.of,)))
-
-    def _offset(self, use: Offset) -> Edit:
-        if isinstance(use.at, ast.Call):
-            parts: list[ast.expr | Code] = [use.at.func, use.size, *(k.value for k in use.at.keywords), use.start]
-            more = "".join(f", {k.arg}={{{i}}}" for i, k in enumerate(use.at.keywords, 2))
-            return Replace(use.at, Code(f"{{0}}({{1}}{more}).add({{{len(parts) - 1}}})", tuple(parts)))
-        index = use.at.slice
-        elements = index.elts if isinstance(index, ast.Tuple) else [index]
-        arange = self.facts.writing.spelling("torch.arange", use.at)
-        places = ", ".join(
-            f"{arange}({{1}}, device={{0}}.device).add({{2}})" if e is use.part else _braced(ast.unparse(e))
-            for e in elements
-        )
-        return Replace(use.at, Code(f"{{0}}[{places}]", (use.at.value, use.size, use.start)))
-
-    def _free(self, function: FunctionNode, name: str) -> str:
-        taken = self.syntax.names_in(function)
-        while name in taken:
-            name += "_"
-        return name
-
-    # --- the loops ----------------------------------------------------------------------------------------------------
-
-    def _making(self, loops: Iterable[Loop]) -> Iterator[Edit]:
-        for loop in loops:
-            room, parts = self._size(loop)
-            if loop.part:
-                room += f", part={_braced(repr(loop.part))}"
-            for statement in loop.below:
-                text = f"{loop.name} = _with_room({loop.name}, {loop.dim}, {room})"
-                yield Insert(statement, (Code(text, parts),), after=True)
-            for start in loop.starts:
-                yield Replace(start, Code(f"_place({{0}}, {loop.name})", (start,)))
-
-    def _size(self, loop: Loop) -> tuple[str, tuple[ast.expr, ...]]:
-        if self.facts.settings.capacity is not None:
-            return f"room={self.facts.settings.capacity}", ()
-        return ("more={0}", (loop.more,)) if loop.more is not None else (f"room={loop.room}", ())
-
-    def _told(self, loops: Sequence[Loop], dim: int) -> str:
-        told = [_GRANTED]
-        if any(loop.more is not None for loop in loops) and self.facts.settings.capacity is None:
-            told.append("each turn of the loop adds one place")
-        if not loops:
-            call = f"cache = _with_room(cache, {dim}, room=...)"
-            told.append(f"whoever calls it in a loop has to say `{call}` below the first call")
-        if numbers := list(dict.fromkeys(n for loop in loops for n in loop.numbers)):
-            told.append(f"{', '.join(numbers)} stays a number, of which CUDA graphs record each value")
-        return "; ".join(told)
-
-    # --- the functions that are written -------------------------------------------------------------------------------
-
     def _fix(self, edits: list[Edit], made: bool = False) -> Fix:
         """``edits`` with the functions that they call, and with ``made`` those that make room, above all that calls."""
         said = " ".join(_text(edit) for edit in edits)
         needed = {name: text for name, text in {**READING, **MAKING}.items() if f"{name}(" in said}
         if made or "_with_room" in needed or "_place" in needed:
             needed |= {name: MAKING[name] for name in ("_Kept", "_has_room", "_with_room")}
-        texts = [text for name, text in {**READING, **MAKING}.items() if name in needed]
-        texts = [self._spelled(text) for text in texts]
+        texts = [self._spelled(text) for name, text in {**READING, **MAKING}.items() if name in needed]
         if texts := [text for text in texts if not self.functions.is_here(text)]:
-            anchor, after = self.functions.anchor(self._callers())
+            anchor, after = self.functions.anchor(list(self.syntax.functions))
             new = [Insert(anchor, (Code(_braced(text.rstrip("\n"))),), after=after) for text in texts]
             edits = [*new, *edits]
         return Fix(tuple(edits), Applicability.UNSAFE)
-
-    def _callers(self) -> list[ast.AST]:
-        """All that may call these functions."""
-        return list(self.syntax.functions)
 
     def _spelled(self, text: str) -> str:
         at = self.syntax.tree
         return re.sub(r"\btorch\.\w+(?=\()", lambda name: self.facts.writing.spelling(name[0], at), text)
 
 
-def _read(e: ast.expr, names: Sequence[ast.Name]) -> ast.expr | Code:
-    """``e``, with its ``names`` read as a whole: what an edit takes along gets no edits of its own."""
-    if not any(n in names for n in ast.walk(e)):
-        return e
-    return Code(_braced(ast.unparse(_rebuilt(e, names))))
+def _bound(d: Definition) -> Iterator[ast.expr]:
+    """The expressions that ``d`` may bind as they are."""
+    value, path = d.part
+    if value is not None and not path:
+        yield value
+        if isinstance(value, ast.IfExp):
+            yield from (value.body, value.orelse)
 
 
-def _rebuilt(node: Any, names: Sequence[ast.Name]) -> Any:
-    if isinstance(node, list):
-        return [_rebuilt(n, names) for n in node]
-    if not isinstance(node, ast.AST):
-        return node
-    if isinstance(node, ast.Name) and node in names:
-        return ast.Call(func=ast.Name(id="_whole"), args=[node], keywords=[])
-    return type(node)(**{field: _rebuilt(value, names) for field, value in ast.iter_fields(node)})
+def _is_attention(call: ast.AST) -> bool:
+    assert isinstance(call, ast.Call)
+    name = last_name(call.func)
+    dims = [k.value for k in call.keywords if k.arg == "dim"] + list(call.args[-1:])
+    return name == "scaled_dot_product_attention" or (name == "softmax" and any(integer(d) == -1 for d in dims))
+
+
+def _ends_at(index: ast.expr, names: set[str]) -> bool:
+    """Whether ``index`` takes the first ``n`` of the last dimension, for an ``n`` of ``names``."""
+    match index.elts[-1] if isinstance(index, ast.Tuple) and index.elts else index:
+        case ast.Slice(lower=None, upper=ast.Name(id=name), step=None):
+            return name in names
+    return False
+
+
+def _turns(loop: ast.For | ast.While, first: ast.stmt | None) -> ast.expr | None:
+    """How many turns the loop makes, where that is a name, attribute or number that is known above it."""
+    match loop:
+        case ast.For(iter=ast.Call(func=ast.Name(id="range"), args=[turns])) if first is not None:
+            plain = isinstance(turns, ast.Name | ast.Attribute | ast.Constant | ast.BinOp)
+            return turns if plain and not any(isinstance(n, ast.Call) for n in ast.walk(turns)) else None
+    return None
+
+
+def _targets(s: ast.Assign) -> set[str]:
+    return {n.id for t in s.targets for n in ast.walk(t) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
 
 
 def _text(edit: Edit) -> str:

@@ -53,23 +53,11 @@ def _hide_empty(kept, scores):
         raise RuntimeError("what is attended to is not all that is kept")
     return scores.masked_fill(torch.arange(kept.room, device=scores.device) >= kept.length, float("-inf"))
 ''',
-    "_last_places": '''\
-def _last_places(kept, size, total):
-    """What takes the last `size` of `total` places; of a `_Kept`, of those that are filled."""
-    if isinstance(kept, torch.Tensor):
-        return slice(total - size, total)
-    return torch.arange(size, device=kept.length.device) + (kept.length - size)
-''',
     "_as_wide": '''\
 def _as_wide(kept, mask):
     """`mask`, whose last dimension is that of the places of `kept`, with zeros for places that it does not know."""
     more = 0 if isinstance(kept, torch.Tensor) else kept.room - mask.shape[-1]
     return torch.nn.functional.pad(mask, (0, more)) if more > 0 else mask
-''',
-    "_length_of": '''\
-def _length_of(kept, dim):
-    """`kept.shape[dim]`; of a `_Kept`, as a tensor, how many places are filled."""
-    return kept.shape[dim] if isinstance(kept, torch.Tensor) else kept.length.clone()
 ''',
 }
 
@@ -95,19 +83,16 @@ def _has_room(kept):
     return isinstance(kept, _Kept) or (isinstance(kept, (dict, list, tuple)) and any(map(_has_room, inner)))
 ''',
     "_with_room": '''\
-def _with_room(kept, dim, more=0, room=None, part=()):
-    """`kept` with each tensor in it, or in `part` of it, a `_Kept` with room for `more` along `dim` (`room` in all)."""
+def _with_room(kept, dim, more=0, room=None):
+    """`kept` with each tensor in it a `_Kept` with room for `more` along `dim`, or for `room` in all."""
     if torch.is_grad_enabled() or _has_room(kept):  # what is written in place would be needed to go backward
         return kept
     if isinstance(kept, torch.Tensor):
-        if part is None:  # CUDA graphs write over what they have given, when they run again
-            return kept.clone()
         return _Kept(kept, dim, -(-(kept.shape[dim] + more) // 64) * 64 if room is None else room)
     if not isinstance(kept, (dict, list, tuple)):
         return kept
     items = list(kept.items() if isinstance(kept, dict) else enumerate(kept))
-    asked, rest = (part[0], part[1:]) if part else (None, part)
-    made = {k: _with_room(v, dim, more, room, rest if asked in (None, k) else None) for k, v in items}
+    made = {k: _with_room(v, dim, more, room) for k, v in items}
     if isinstance(kept, dict):
         kept.update(made)
     elif isinstance(kept, list):

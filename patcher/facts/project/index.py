@@ -10,7 +10,6 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from patcher.facts.flow.definitions import Flow
 from patcher.facts.project.aliases import aliases
 from patcher.facts.project.attributes import Attributes
 from patcher.facts.project.block_lists import BlockList, block_lists
@@ -26,10 +25,9 @@ from patcher.facts.project.dynamo_config import configured
 from patcher.facts.project.exposed import Exposed
 from patcher.facts.project.given_back import given_back
 from patcher.facts.project.given_functions import GivenFunctions
-from patcher.facts.project.handed import is_given_one, mishandled
+from patcher.facts.project.growing import grown_dims, offset_parameters
 from patcher.facts.project.handed_over import handed_over
 from patcher.facts.project.module_flags import module_flags
-from patcher.facts.project.offsets import offset_parameters
 from patcher.facts.project.pipelines import PACKAGES, Pipelines, Step
 from patcher.facts.project.printing import hands_on_print
 from patcher.facts.project.protected import BODY, Protection, Region, returned
@@ -41,12 +39,11 @@ from patcher.facts.project.tensor_fields import said_masks, said_tensors
 from patcher.facts.project.threads import is_handed_over
 from patcher.facts.project.timestep_sines import sines_cast_back
 from patcher.facts.project.touches import Touch, Touches
-from patcher.facts.project.whole_reads import JOINS, grown_dims, joined
 from patcher.facts.project.wrapping import accelerated, wrapped_parts
 from patcher.facts.syntax.classes import pairs, registered
 from patcher.facts.syntax.imports import imported_from
 from patcher.facts.syntax.packages import module_name
-from patcher.facts.syntax.tree import FunctionNode, Syntax, dotted, last_name, methods_of, walk
+from patcher.facts.syntax.tree import Syntax, dotted, last_name, methods_of, walk
 from patcher.facts.syntax.written import defaults
 from patcher.facts.tables import call_effects as tables
 from patcher.facts.tables import torch_api
@@ -73,7 +70,6 @@ class FunctionSummary:
     of its class, names. ``casts_back``: as `sines_cast_back` has it.
     ``wraps``: the parameters, parts of which torch.compile wraps. ``grows``: as `grown_dims` has them. ``offsets``: as
     `offset_parameters` has them. ``gives``: as `given_back` has it. ``chosen``: as `chosen_parameters` has them.
-    ``mishandles``: as `mishandled` has it, in a file in which something grows.
     """
 
     qualname: str
@@ -95,7 +91,6 @@ class FunctionSummary:
     offsets: frozenset[str] = frozenset()
     gives: frozenset[str] = frozenset()
     chosen: frozenset[str] = frozenset()
-    mishandles: str = ""
 
     @property
     def here(self) -> frozenset[str]:
@@ -405,15 +400,9 @@ class _Collector:
                 yield imported_from(node, self.syntax.package)
 
     def functions(self) -> tuple[FunctionSummary, ...]:
-        found = dict(self.summaries())
-        if any(summary.grows for summary in found.values()):
-            for node in filter(is_given_one, found):
-                calls = [n for n in self.within(node) if isinstance(n, ast.Call)]
-                joins = [c for c in calls if last_name(c.func) in JOINS and joined(c)] if found[node].grows else []
-                found[node] = replace(found[node], mishandles=mishandled(node, joins, Flow(node), self.syntax))
-        return tuple(found.values())
+        return tuple(self.summaries())
 
-    def summaries(self) -> Iterator[tuple[FunctionNode, FunctionSummary]]:
+    def summaries(self) -> Iterator[FunctionSummary]:
         checking = may_check(self.syntax)
         self.wraps = any(last_name(c.func) == "compile" for c in self.syntax.by_type[ast.Call])
         for node in self.syntax.functions:
@@ -422,7 +411,7 @@ class _Collector:
                 continue
             decorators = self.decorators(node)
             nodes = self.within(node)
-            summary = FunctionSummary(
+            yield FunctionSummary(
                 qualname,
                 frozenset(self.mentions[node]),
                 bool(decorators & torch_api.COMPILE),
@@ -443,7 +432,6 @@ class _Collector:
                 given_back(nodes, self.resolve),
                 chosen_parameters(node, nodes),
             )
-            yield node, summary
 
     def is_parameter(self, read: ast.AST, function: ast.AST | None) -> bool:
         """Whether ``read``, in ``function``, stands for a parameter of it: in its body, not in its head."""
