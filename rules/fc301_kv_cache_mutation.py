@@ -11,8 +11,7 @@ from patcher.facts.caching.bookkeeping import CacheMethod
 from patcher.facts.caching.caches import Cache, Caches
 from patcher.facts.syntax.tree import dotted
 from patcher.facts.tables import torch_api as api
-from patcher.facts.tensor_state import TensorState
-from patcher.facts.tensor_state.state import TensorStates
+from patcher.facts.tensor_state import TensorState, TensorStates
 from patcher.rule import (
     Applicability,
     Code,
@@ -1102,7 +1101,7 @@ def _findings(cache: Cache, method: CacheMethod, facts: Facts) -> Iterator[Findi
     strategy = "auto" if strategy == "static" else strategy  # which is about caches that grow
     if strategy in ("auto", "single-graph"):
         state = facts.ask(TensorStates).of(cache.cls)
-        if state is None and not method.host_reads:
+        if state is None and not _read_by_host(cache, method):
             yield from _needless(cache, method, facts, strategy)
             return
         obstacle = _obstacle(state, facts)

@@ -8,8 +8,7 @@ from typing import ClassVar
 
 from patcher.facts import Facts
 from patcher.facts.caching.caches import Caches
-from patcher.facts.tensor_state import Change, Step, TensorState
-from patcher.facts.tensor_state.state import TensorStates
+from patcher.facts.tensor_state import Change, TensorState, TensorStates
 from patcher.rule import (
     Applicability,
     Code,
@@ -27,40 +26,15 @@ from patcher.rule import (
 )
 from rules.examples import CACHED_DECODING
 
-_WRITTEN = {
-    Step.READ: "{0}",
-    Step.FIRST: "{0}[0]",
-    Step.LENGTH: "len({0})",
-    Step.ITEMS: "list({0})",
-    Step.LARGEST: "max({0})",
-    Step.SMALLEST: "min({0})",
-    Step.TOTAL: "sum({0})",
-    Step.VALUE: "{0}",
-    Step.REPEAT: "[{0}] * {1}",
-    Step.COUNTED: "list(range({0}))",
-    Step.ALIKE: "[{1}] * len({0})",
-    Step.INT: "int({0})",
-    Step.BOOL: "True if {0} else False",
-    Step.SET: "{0} = {1}",
-    Step.ADD: "{0} += {1}",
-    Step.SUBTRACT: "{0} -= {1}",
-    Step.SET_ALL: "{0}[:] = [{1}] * len({0})",
-    Step.ADD_ALL: "{0}[:] = [EACH + {1} for EACH in {0}]",
-    Step.SUBTRACT_ALL: "{0}[:] = [EACH - {1} for EACH in {0}]",
-    Step.TYPE: "{0}",
-}
-
 
 class TensorHeldIndex(Rule):
     """Integers that an object keeps in tensors, such as how far each layer's cache is filled, and reads on the host.
 
     What it does:
-        Turns the tensors into Python integers: a 0-d tensor becomes an int; a tensor with one element for each layer,
-        and a list of 0-d tensors, become a list of ints; a tensor of one element becomes a list of one. ``.item()`` and
-        ``int()`` around the reads go, ``numel()`` becomes ``len()``, ``zero_()``, ``fill_()`` and ``add_()`` become
-        assignments, and the annotations follow. What was changed in place is changed in place: ``t.zero_()`` becomes
-        ``t[:] = [0] * len(t)``. A comparison that a method returns becomes a bool (``True if n == 0 else False``), for
-        operators take no other (FC502). All integer tensors of the class that the host reads are converted, or none.
+        Turns the tensors into Python integers: a 0-d tensor becomes an int, a row with one element for each layer a
+        list of ints. ``.item()`` and ``int()`` around the reads go, ``numel()`` becomes ``len()``, ``zero_()``,
+        ``fill_()`` and ``add_()`` become assignments, and the annotations follow. All integer tensors of the class
+        that the host reads are converted, or none.
 
     Why it breaks compilation:
         A number that is read out of a tensor does not exist while Dynamo traces: each read ends the graph. A Python
@@ -70,23 +44,25 @@ class TensorHeldIndex(Rule):
         launches a step become 0, 1 and 1, together with FC502.
 
     Fix safety:
-        Safe when every place of the class that touches the attribute is understood, and nothing else touches it: no
-        subclass or base, no other code of the project (files around the given ones are looked at as well), no copying
-        of all attributes, no pickling. An attribute without a leading underscore counts as private when nothing in the
-        project reads it. Amounts that are not known for sure to be integers are stored through ``int()``, as a tensor
-        of integers would have taken them over.
-        Refused, with the reason: tensors narrower than 32 bits, amounts that come from tensors, names that see the
-        state change under them, tensors that stand for several elements, rows that are computed with as a whole,
-        and everything that is not understood. Silent: state that tensors are computed with and that the host reads
-        only beside the work, which a captured graph needs as it is. Unsafe, with what has to be true: a method returns
-        the tensor; an index, or what a whole row or the attribute itself is set to, has no type and is one integer.
-        Refused as well, because Dynamo compiles such integers in (torch 2.13: again at each step, until the limit):
-        those of modules, and of objects that a module or a global keeps; those that advance and are a plain index
-        (``x[:, n]``, ``table[n]``; bounds of slices stay dynamic).
+        Safe when every place of the class that touches the attribute is one of these:
+
+        - it is made by ``zeros``, ``ones`` or ``tensor``, of 32 or 64 bits, with no shape or one of one dimension;
+        - one integer of it is read by ``.item()`` or ``int()``, is the bound of a slice, or is compared in a test;
+        - an integer is added to it, or taken away, and the result is used so as well;
+        - an integer or such a result is stored in it; it is set to a constant as a whole; its elements are counted.
+
+        Nothing else touches it: no subclass or base, no other class or code of the project, no copying of all
+        attributes, no pickling. A name for it is not read after the state changes. Amounts that are not known for sure
+        to be integers are stored through ``int()``. Unsafe, with what has to be true: an amount or index has no type.
+
+        Not fixed when:
+
+        - any other use is seen, or the attribute is registered in a module or shared by all instances;
+        - Dynamo would compile the integers in: those of modules, and of objects that a module or a global keeps; those
+          that advance and are a plain index (``x[:, n]``, ``range(n)``), become text, or are compared for a result.
+
         Seen from outside all the same: ``repr`` of a dataclass and the arguments of an error show integers; an index
-        that is no integer (``[0]``, ``True`` for a row of one) raises TypeError; integers go on where those of 32 bits
-        would wrap round; a negative number of layers no longer raises; a shallow copy made by code outside of the
-        project no longer shares a 0-d counter.
+        that is no integer raises TypeError; integers go on where those of 32 bits would wrap round.
 
     References:
         The key/value cache of the Toto report; PyTorch, "Dynamic shapes" and graph break GB0124 (``Tensor.item()``).
@@ -108,7 +84,7 @@ class TensorHeldIndex(Rule):
         if state is None or facts.settings.strategy("kv-cache") not in ("auto", "single-graph", "static"):
             return
         cache = facts.ask(Caches).of(node) is not None  # which comes to compiled code as an argument
-        if not cache and (state.strange or not facts.may_be_used_in_graph(node)):
+        if not cache and (state.obstacle or not facts.may_be_used_in_graph(node)):
             return
         strategy = "single-graph" if cache else ""
         obstacle = state.obstacle
@@ -221,121 +197,103 @@ class Memory:
             run=CACHED_DECODING.replace("MEMORY", "Memory(2, 2, 24, 4)"),
         ),
         Example(
-            title="a 0-d tensor for each layer, changed through a local name",
+            title="one counter",
             before="""
 class Memory:
     def __init__(self, layers, batch, room, size):
-        self.rows = []
-        self.at = []
-        for _ in range(layers):
-            self.rows.append(torch.zeros(batch, room, size))
-            torch._dynamo.mark_static_address(self.rows[-1])
-            self.at.append(torch.zeros((), dtype=torch.long))
+        self.keys = torch.zeros(layers, batch, room, size)
+        if not torch.compiler.is_compiling():
+            torch._dynamo.mark_static_address(self.keys)
+        self.seen = torch.tensor(0)
 
-    @torch.no_grad()
     def append(self, layer, keys):
-        rows, at = self.rows[layer], self.at[layer]
-        n = at.item()
-        rows[:, n : n + keys.shape[1]] = keys
-        at += keys.shape[1]
+        start = self.seen.item() - (keys.size(1) if layer else 0)
+        self.keys[layer, :, start : start + keys.size(1)] = keys
+        if layer == 0:
+            self.seen += keys.size(1)
 
     def __getitem__(self, layer):
-        return self.rows[layer][:, : self.at[layer]]
+        if self.seen == 0:
+            raise ValueError("nothing there")
+        return self.keys[layer, :, : self.seen]
 
-    def length(self, layer): return self.at[layer].item()
+    def length(self, layer):
+        return int(self.seen)
 
     def reset(self):
-        for at in self.at:
-            at.zero_()
+        self.seen.zero_()
 """,
             after="""
 class Memory:
     def __init__(self, layers, batch, room, size):
-        self.rows = []
-        self.at = []
-        for _ in range(layers):
-            self.rows.append(torch.zeros(batch, room, size))
-            torch._dynamo.mark_static_address(self.rows[-1])
-            self.at.append(0)
+        self.keys = torch.zeros(layers, batch, room, size)
+        if not torch.compiler.is_compiling():
+            torch._dynamo.mark_static_address(self.keys)
+        self.seen = 0
 
-    @torch.no_grad()
     def append(self, layer, keys):
-        rows, at = self.rows[layer], self.at[layer]
-        n = at
-        rows[:, n : n + keys.shape[1]] = keys
-        self.at[layer] += keys.shape[1]
+        start = self.seen - (keys.size(1) if layer else 0)
+        self.keys[layer, :, start : start + keys.size(1)] = keys
+        if layer == 0:
+            self.seen += keys.size(1)
 
     def __getitem__(self, layer):
-        return self.rows[layer][:, : self.at[layer]]
+        if self.seen == 0:
+            raise ValueError("nothing there")
+        return self.keys[layer, :, : self.seen]
 
-    def length(self, layer): return self.at[layer]
+    def length(self, layer):
+        return self.seen
 
     def reset(self):
-        self.at[:] = [0] * len(self.at)
+        self.seen = 0
 """,
             run=CACHED_DECODING.replace("MEMORY", "Memory(2, 2, 24, 4)"),
         ),
         Example(
-            title="one counter, on the device of the buffer",
+            title="a counter that methods of the tensor advance",
             before="""
 class Memory:
-    def __init__(self, layers, batch, room, size, device="cpu"):
-        self.keys = torch.zeros(layers, batch, room, size, device=device)
+    def __init__(self, layers, batch, room, size):
+        self.keys = torch.zeros(layers, batch, room, size)
         if not torch.compiler.is_compiling():
             torch._dynamo.mark_static_address(self.keys)
-        self.seen = torch.tensor(0, dtype=torch.int32).to(device)
-        self.layers = layers
-
-    def to(self, device):
-        self.keys = self.keys.to(device)
-        if not torch.compiler.is_compiling():
-            torch._dynamo.mark_static_address(self.keys)
-        self.seen = self.seen.to(device)
-        return self
+        self.seen = torch.zeros((), dtype=torch.long)
 
     def append(self, layer, keys):
         if layer == 0:
-            self.seen.add_(keys.size(1))
-        self.keys[layer, :, self.seen - keys.size(1) : self.seen] = keys
+            self.seen.add_(keys.shape[1])
+        end = self.seen.item()
+        self.keys[layer, :, end - keys.shape[1] : end] = keys
 
     def __getitem__(self, layer):
-        if not self.seen:
-            raise ValueError("nothing there")
-        return self.keys[layer].narrow(1, 0, self.seen)
+        return self.keys[layer, :, : self.seen.item()]
 
     def length(self, layer):
-        return max(int(self.seen), 0)
+        return self.seen.item()
 
     def reset(self):
         self.seen.fill_(0)
 """,
             after="""
 class Memory:
-    def __init__(self, layers, batch, room, size, device="cpu"):
-        self.keys = torch.zeros(layers, batch, room, size, device=device)
+    def __init__(self, layers, batch, room, size):
+        self.keys = torch.zeros(layers, batch, room, size)
         if not torch.compiler.is_compiling():
             torch._dynamo.mark_static_address(self.keys)
         self.seen = 0
-        self.layers = layers
-
-    def to(self, device):
-        self.keys = self.keys.to(device)
-        if not torch.compiler.is_compiling():
-            torch._dynamo.mark_static_address(self.keys)
-        return self
 
     def append(self, layer, keys):
         if layer == 0:
-            self.seen += keys.size(1)
-        self.keys[layer, :, self.seen - keys.size(1) : self.seen] = keys
+            self.seen += keys.shape[1]
+        end = self.seen
+        self.keys[layer, :, end - keys.shape[1] : end] = keys
 
     def __getitem__(self, layer):
-        if not self.seen:
-            raise ValueError("nothing there")
-        return self.keys[layer].narrow(1, 0, self.seen)
+        return self.keys[layer, :, : self.seen]
 
     def length(self, layer):
-        return max(self.seen, 0)
+        return self.seen
 
     def reset(self):
         self.seen = 0
@@ -343,71 +301,7 @@ class Memory:
             run=CACHED_DECODING.replace("MEMORY", "Memory(2, 2, 24, 4)"),
         ),
         Example(
-            title="a tensor of one element and a property",
-            before="""
-class Memory:
-    _place: torch.Tensor
-
-    def __init__(self, layers: int, batch: int, room: int, size: int):
-        self.keys = [torch.zeros(batch, room, size) for _ in range(layers)]
-        for keys in self.keys:
-            torch._dynamo.mark_static_address(keys)
-        self._place: torch.Tensor = torch.zeros(1, dtype=torch.long)
-
-    @property
-    def place(self) -> int:
-        return self._place.item()
-
-    def append(self, layer, keys):
-        fresh = keys.shape[1]
-        if layer == 0:
-            self._place += fresh
-        places = torch.arange(fresh) + (self._place[0] - fresh)
-        self.keys[layer].index_copy_(1, places, keys)
-
-    def __getitem__(self, layer):
-        return self.keys[layer][:, : self._place]
-
-    def length(self, layer):
-        return self.place
-
-    def reset(self):
-        self._place[0] = 0
-""",
-            after="""
-class Memory:
-    _place: list[int]
-
-    def __init__(self, layers: int, batch: int, room: int, size: int):
-        self.keys = [torch.zeros(batch, room, size) for _ in range(layers)]
-        for keys in self.keys:
-            torch._dynamo.mark_static_address(keys)
-        self._place: list[int] = [0] * 1
-
-    @property
-    def place(self) -> int:
-        return self._place[0]
-
-    def append(self, layer, keys):
-        fresh = keys.shape[1]
-        if layer == 0:
-            self._place[0] += fresh
-        places = torch.arange(fresh) + (self._place[0] - fresh)
-        self.keys[layer].index_copy_(1, places, keys)
-
-    def __getitem__(self, layer):
-        return self.keys[layer][:, : self._place[0]]
-
-    def length(self, layer):
-        return self.place
-
-    def reset(self):
-        self._place[0] = 0
-""",
-            run=CACHED_DECODING.replace("MEMORY", "Memory(2, 2, 24, 4)"),
-        ),
-        Example(
-            title="all layers advance at once, after the last one",
+            title="a length for each layer that advances in place",
             before="""
 class Memory:
     def __init__(self, layers, batch, room, size):
@@ -415,23 +309,21 @@ class Memory:
         self.keys = torch.zeros(layers, batch, room, size)
         if not torch.compiler.is_compiling():
             torch._dynamo.mark_static_address(self.keys)
-        self.ends = torch.tensor([0] * layers)
+        self.filled = torch.zeros(self.layers, dtype=torch.int64)
 
-    def append(self, layer, keys):
-        start, fresh = int(self.ends[layer]), keys.shape[1]
-        self.keys[layer, :, start : start + fresh] = keys
-        if layer == self.layers - 1:
-            self.ends += fresh
+    def append(self, layer: int, keys):
+        start = self.filled[layer].item()
+        self.keys[layer, :, start : start + keys.shape[1]] = keys
+        self.filled[layer] += keys.shape[1]
 
-    def __getitem__(self, layer):
-        end = self.ends[layer].item()
-        return self.keys[layer, :, : max(end, 1)]
+    def __getitem__(self, layer: int):
+        return self.keys[layer, :, : self.filled[layer]]
 
-    def length(self, layer):
-        return self.ends.max().item()
+    def length(self, layer: int):
+        return int(self.filled[layer])
 
     def reset(self):
-        self.ends[:] = 0
+        self.filled.zero_()
 """,
             after="""
 class Memory:
@@ -440,46 +332,47 @@ class Memory:
         self.keys = torch.zeros(layers, batch, room, size)
         if not torch.compiler.is_compiling():
             torch._dynamo.mark_static_address(self.keys)
-        self.ends = [0] * layers
+        self.filled = [0] * self.layers
 
-    def append(self, layer, keys):
-        start, fresh = self.ends[layer], keys.shape[1]
-        self.keys[layer, :, start : start + fresh] = keys
-        if layer == self.layers - 1:
-            self.ends[:] = [n + fresh for n in self.ends]
+    def append(self, layer: int, keys):
+        start = self.filled[layer]
+        self.keys[layer, :, start : start + keys.shape[1]] = keys
+        self.filled[layer] += keys.shape[1]
 
-    def __getitem__(self, layer):
-        end = self.ends[layer]
-        return self.keys[layer, :, : max(end, 1)]
+    def __getitem__(self, layer: int):
+        return self.keys[layer, :, : self.filled[layer]]
 
-    def length(self, layer):
-        return max(self.ends)
-
-    def reset(self):
-        self.ends[:] = [0] * len(self.ends)
-""",
-            run=CACHED_DECODING.replace("MEMORY", "Memory(2, 2, 24, 4)"),
-        ),
-        Example(
-            title="a method that returns the tensor",
-            before="""
-class Memory:
-    def __init__(self, layers, batch, room, size):
-        self.keys = torch.zeros(layers, batch, room, size)
-        if not torch.compiler.is_compiling():
-            torch._dynamo.mark_static_address(self.keys)
-        self.filled = torch.zeros(layers, dtype=torch.int64)
-
-    def append(self, layer, keys):
-        end = self.filled[layer] + keys.shape[1]
-        self.keys[layer, :, self.filled[layer] : end] = keys
-        self.filled[layer] = end
-
-    def length(self, layer):
+    def length(self, layer: int):
         return self.filled[layer]
+
+    def reset(self):
+        self.filled[:] = [0] * len(self.filled)
+""",
+            run=CACHED_DECODING.replace("MEMORY", "Memory(2, 2, 24, 4)"),
+        ),
+        Example(
+            title="an amount that somebody gives",
+            before="""
+class Memory:
+    def __init__(self, layers, batch, room, size):
+        self.keys = torch.zeros(layers, batch, room, size)
+        if not torch.compiler.is_compiling():
+            torch._dynamo.mark_static_address(self.keys)
+        self.filled = torch.zeros(layers, dtype=torch.int)
+
+    def append(self, layer, keys):
+        self.write(layer, keys, keys.shape[1])
+
+    def write(self, layer, keys, count):
+        end = self.filled[layer] + count
+        self.keys[layer, :, end - count : end] = keys
+        self.filled[layer] = end
 
     def __getitem__(self, layer):
         return self.keys[layer, :, : self.length(layer)]
+
+    def length(self, layer):
+        return int(self.filled[layer].item())
 
     def reset(self):
         self.filled.zero_()
@@ -493,15 +386,18 @@ class Memory:
         self.filled = [0] * layers
 
     def append(self, layer, keys):
-        end = self.filled[layer] + keys.shape[1]
-        self.keys[layer, :, self.filled[layer] : end] = keys
-        self.filled[layer] = end
+        self.write(layer, keys, keys.shape[1])
 
-    def length(self, layer):
-        return self.filled[layer]
+    def write(self, layer, keys, count):
+        end = self.filled[layer] + count
+        self.keys[layer, :, end - count : end] = keys
+        self.filled[layer] = int(end)
 
     def __getitem__(self, layer):
         return self.keys[layer, :, : self.length(layer)]
+
+    def length(self, layer):
+        return self.filled[layer]
 
     def reset(self):
         self.filled[:] = [0] * len(self.filled)
@@ -709,18 +605,14 @@ def _edits(changes: tuple[Change, ...], facts: Facts) -> Iterator[Edit]:
         if any(parent in by_target for parent in facts.syntax.ancestors(change.target)):
             continue
         if isinstance(change.target, ast.expr):
-            yield Replace(change.target, _code(change, by_target, facts))
+            yield Replace(change.target, _code(change, by_target))
         else:
-            code = () if change.step is Step.DROP else (_code(change, by_target, facts),)
-            yield ReplaceStatements((change.target,), code)
+            yield ReplaceStatements((change.target,), (_code(change, by_target),))
 
 
-def _code(change: Change, by_target: dict[ast.AST, Change], facts: Facts) -> Code:
-    template = _WRITTEN[change.step]
-    if "EACH" in template:
-        template = template.replace("EACH", facts.writing.fresh_name("n", change.target))
-    inner = {t: _code(c, by_target, facts) for t, c in by_target.items() if c is not change and _inside(t, change)}
-    return Code(template, tuple(Code(p) if isinstance(p, str) else filled(p, inner) for p in change.parts))
+def _code(change: Change, by_target: dict[ast.AST, Change]) -> Code:
+    inner = {t: _code(c, by_target) for t, c in by_target.items() if c is not change and _inside(t, change)}
+    return Code(change.template, tuple(Code(p) if isinstance(p, str) else filled(p, inner) for p in change.parts))
 
 
 def _inside(target: ast.AST, change: Change) -> bool:

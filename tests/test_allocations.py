@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import ast
-import re
 import textwrap
-from pathlib import Path
 
 import pytest
 
 from patcher.engine import patch
 from patcher.results import PatchResult
 from patcher.settings import Settings
-from rules import load_rules
 from rules.fc303_cache_buffer_address.rule import CacheBufferAddress
 from tests.dynamo import PREAMBLE
 
@@ -196,10 +193,6 @@ REPORTED = {
         "`torch.zeros(b, room, size, out=given)` is not known to be a new tensor",
         cache("self.keys = torch.zeros(b, room, size, out=given)"),
     ),
-    "another one is given": (
-        "`m` comes from outside of the class",
-        cache(f"{KEYS}\nself.m = given", update=writing("self.m[0, 1] = end")),
-    ),
     "a list that is added to": (
         "how `keys` is filled is not understood",
         cache(f"{LISTED}\nself.keys += [{ZEROS}]", update=OF_LIST),
@@ -263,156 +256,13 @@ SILENT = {
 }
 
 
-NET = """
-class Net(nn.Module):
-    def forward(self, x, m):
-        return m.push(x)
-"""
-PUSH = """
-place = self.filled % 8
-self.keys[:, place : place + 1] = keys
-self.filled += 1
-return self.keys
-"""
-
-
-def ring(init: str, *methods: str, push: str = PUSH, net: str = NET, head: str = "class M:", before: str = "") -> str:
-    """A class ``M`` that is no cache, for its index wraps round; compiled code calls ``push``."""
-    initial = method("__init__(self, b, room, size, given=None)", f"{init}\nself.filled = 0")
-    return f"{before}\n{net}\n{head}{initial}{method('push(self, keys)', push)}{''.join(methods)}"
-
-
-def placing(statement: str) -> str:
-    """``push`` with another write."""
-    return PUSH.replace("self.keys[:, place : place + 1] = keys", statement)
-
-
-#: How many marks a class gets that is no cache for sure.
-NO_CACHE = {
-    "a ring": (1, ring(KEYS)),
-    "copied into": (1, ring(KEYS, push=placing("self.keys.narrow(1, place, 1).copy_(keys)"))),
-    "a whole": (1, ring(KEYS, push=placing("self.keys.copy_(keys)"))),
-    "a whole of two dimensions": (1, ring("self.keys = torch.zeros(b, size)", push=placing("self.keys.mul_(0.5)"))),
-    "a shape that has a name": (
-        1,
-        ring("shape = (b, size)\nself.keys = torch.zeros(shape)", push=placing("self.keys.copy_(keys)")),
-    ),
-    "at an index": (1, ring(KEYS, push=placing("self.keys.index_copy_(1, torch.tensor([place]), keys)"))),
-    "put": (1, ring(KEYS, push=placing("self.keys.index_put_((torch.tensor([place]),), keys)"))),
-    "scattered": (
-        1,
-        ring("self.keys = torch.zeros(*given)", push=placing("self.keys.scatter_(2, keys.long() * 0 + place, keys)")),
-    ),
-    "by a local name": (1, ring(KEYS, push=placing("k = self.keys\nk[:, place : place + 1] = keys"))),
-    "one of a list": (1, ring(LISTED, push=placing("self.keys[0][:, place : place + 1] = keys"))),
-    "each of a list": (1, ring(LISTED, push=placing("for k in self.keys:\n    k[:, place : place + 1] = keys"))),
-    "one of a list that is filled": (
-        1,
-        ring(
-            f"self.keys = []\nfor _ in range(3):\n    self.keys.append({ZEROS})",
-            push=placing("self.keys[0][:, place : place + 1] = keys"),
-        ),
-    ),
-    "one of a dict": (
-        1,
-        ring(
-            f"self.keys = {{}}\nfor i in range(3):\n    self.keys[i] = {ZEROS}",
-            push=placing("self.keys[0][:, place : place + 1].copy_(keys)"),
-        ),
-    ),
-    "by a method that compiled code does not call itself": (
-        1,
-        ring(
-            KEYS,
-            method("_put(self, place, keys)", "self.keys[:, place : place + 1] = keys"),
-            push=placing("self._put(place, keys)"),
-        ),
-    ),
-    "a counter in a tensor, which the host does not read": (
-        2,
-        ring(
-            f"{KEYS}\nself.n = torch.zeros(1, dtype=torch.long)",
-            push=placing("self.keys.index_copy_(1, self.n % 8, keys)\nself.n += 1"),
-        ),
-    ),
-    "made when the first keys come": (
-        1,
-        ring(
-            "self.keys = None",
-            method("_make(self, keys)", "self.keys = torch.zeros(keys.shape[0], 8, keys.shape[2])"),
-            push=f"if self.keys is None:\n    self._make(keys)\n{PUSH.strip()}",
-        ),
-    ),
-    "made by a method": (
-        2,
-        ring(KEYS, method("again(self)", "self.keys = torch.zeros_like(self.keys)")),
-    ),
-    "a name that lists have, and an annotation": (
-        1,
-        ring(
-            KEYS, method("append(self, keys)", PUSH), net=NET.replace("m.push(x)", "m.append(x)").replace("m)", "m: M)")
-        ),
-    ),
-    "compiled by name": (1, ring(KEYS, net="") + "\n@torch.compile\ndef f(x, m: M):\n    return m.push(x)\n"),
-}
-
-_APPENDING = NET.replace("m.push(x)", "m.append(x)")
-#: Nothing is said, not even that something is not understood.
-NO_CACHE_SILENT = {
-    "not used in compiled code": ring(KEYS, net=""),
-    "used by another name": ring(KEYS, net=NET.replace("m.push(x)", "m.put(x)")),
-    "a name that lists have": ring(KEYS, method("append(self, keys)", PUSH), net=_APPENDING),
-    "an eager zone": ring(KEYS).replace("    def push", "    @torch.compiler.disable\n    def push"),
-    "a module": ring(KEYS, head="class M(nn.Module):"),
-    "an optimizer": ring(KEYS, head="class M(torch.optim.Optimizer):"),
-    "a dataset": ring(KEYS, head="class M(torch.utils.data.Dataset):"),
-    "the same each time": ring(KEYS, push=placing("self.keys[:, place] = 0\nself.keys.zero_()")),
-    "a row": ring("self.keys = torch.zeros(size)", push=placing("self.keys.copy_(keys)")),
-    "an element of a row": ring("self.keys = torch.zeros(size)", push=placing("self.keys[place] = keys.sum()")),
-    "a list of numbers": ring("self.keys = [0] * 8", push=placing("self.keys[place] = keys.shape[0]")),
-    "an array of numpy's": ring("self.keys = np.zeros((b, room))", before="import numpy as np"),
-    "a copy": ring(KEYS, push=placing("k = self.keys.clone()\nk[:, place : place + 1] = keys")),
-    "a tensor is replaced": ring(KEYS, push=placing("self.keys = self.keys * 2 + keys")),
-    "scratch": ring(KEYS, push=f"self.keys = {ZEROS.replace('b, room, size', '2, 8, 4')}\n{PUSH.strip()}"),
-    "local scratch": ring("self.x = 1", push=placing("k = torch.zeros(2, 8, 4)\nk[:, place : place + 1] = keys")),
-    "given": ring("self.keys = given"),
-    "given to a class method": ring(
-        "self.keys = given", f"\n    @classmethod\n    def make(cls, b, room, size):\n        return cls({ZEROS})\n"
-    ),
-    "gets no gradient": ring(KEYS, push=placing("self.keys.requires_grad_()")),
-    "replaced by a move": ring(KEYS, method("sort(self, i)", "self.keys = self.keys.index_select(0, i)")),
-    "the host reads the index": ring(
-        f"{KEYS}\nself.n = torch.tensor(0)",
-        push="n = self.n.item() % 8\nself.keys[:, n : n + 1] = keys\nself.n += 1\nreturn self.keys",
-    ),
-    "a base class that nobody knows": ring(KEYS, head="class M(X):", before="from x import X"),
-    "marked": ring(f"{KEYS}\ntorch._dynamo.mark_static_address(self.keys)"),
-    "one of two is marked": ring(
-        f"{KEYS}\nself.values = {ZEROS}\ntorch._dynamo.mark_static_address(self.keys)",
-        push=placing("self.keys[:, place : place + 1] = self.values[:, place : place + 1] = keys"),
-    ),
-    "behind a semicolon": ring(f"{KEYS}; self.x = 1"),
-    "for TorchScript": ring(KEYS) + "\n@torch.jit.script\ndef f(x: torch.Tensor):\n    return x\n",
-}
-
-#: Styles of caches, as a default run leaves them: the buffers that are marked.
-STYLES = {
-    "lazy_allocation": ("self.keys", "self.values"),  # where the first call runs eagerly
-    "one_element": ("self.k[layer]", "self.v[layer]"),
-    "paged_blocks": ("self.keys", "self.values", "self.block_table"),
-    "ring_buffer": ("self._keys", "self._values"),
-    "slots_factory": (),  # a class method makes the buffer and hands it over, as anybody could
-    "speculative_crop": ("self.kv",),
-}
-
-
 def patched(text: str) -> PatchResult:
     result = patch(text, "example.py", (CacheBufferAddress(),), Settings(unsafe=True))
     assert result.bugs == ()
     return result
 
 
-@pytest.mark.parametrize(("marks", "source"), {**MARKED, **NO_CACHE}.values(), ids={**MARKED, **NO_CACHE})
+@pytest.mark.parametrize(("marks", "source"), MARKED.values(), ids=MARKED)
 def test_what_is_new_is_marked_once(marks: int, source: str) -> None:
     text = PREAMBLE + source
     result = patched(text)
@@ -423,7 +273,7 @@ def test_what_is_new_is_marked_once(marks: int, source: str) -> None:
     assert (again.text, again.found) == (result.text, ())
 
 
-@pytest.mark.parametrize("source", [s for _, s in (*MARKED.values(), *NO_CACHE.values())], ids=[*MARKED, *NO_CACHE])
+@pytest.mark.parametrize("source", [s for _, s in MARKED.values()], ids=MARKED)
 def test_no_mark_runs_in_compiled_code(source: str) -> None:
     text = PREAMBLE + source
     added = [line for line in patched(text).text.splitlines() if line not in text.splitlines()]
@@ -444,16 +294,8 @@ def test_what_may_not_be_marked_is_reported(reason: str, source: str) -> None:
     assert [f.assumption for f in result.found] == [reason]
 
 
-@pytest.mark.parametrize("source", [*SILENT.values(), *NO_CACHE_SILENT.values()], ids=[*SILENT, *NO_CACHE_SILENT])
+@pytest.mark.parametrize("source", SILENT.values(), ids=SILENT)
 def test_what_is_no_question_is_left_alone(source: str) -> None:
     text = PREAMBLE + source
     result = patched(text)
     assert (result.text, result.found) == (text, ())
-
-
-@pytest.mark.parametrize("name", STYLES)
-def test_styles_of_caches_are_marked(name: str) -> None:
-    text = (Path(__file__).parent / "caches" / f"{name}.py").read_text(encoding="utf-8")
-    result = patch(text, f"{name}.py", tuple(load_rules()), Settings())
-    assert result.bugs == ()
-    assert tuple(re.findall(r"mark_static_address\((.*)\)", result.text)) == STYLES[name]

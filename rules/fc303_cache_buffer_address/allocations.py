@@ -9,11 +9,9 @@ from dataclasses import dataclass
 from patcher.facts import Facts
 from patcher.facts.analysis import ClassAnalysis
 from patcher.facts.caching.caches import Cache, Caches
-from patcher.facts.caching.origins import Origins, elements_of
+from patcher.facts.caching.origins import Origins, elements_of, parts_of
 from patcher.facts.syntax.classes import Store, pairs, self_name
 from patcher.facts.syntax.tree import last_name, own_nodes
-from patcher.facts.tensor_state import TensorStates
-from rules.fc303_cache_buffer_address.in_place import InPlace
 from rules.fc303_cache_buffer_address.marks import Marks
 from rules.fc303_cache_buffer_address.new_tensors import EMPTY, EMPTY_LIST, LIST, STATIC, TENSOR, NewTensors
 from rules.fc303_cache_buffer_address.running import Running
@@ -33,16 +31,11 @@ class Allocation:
 
 @dataclass(frozen=True, eq=False)
 class Allocations:
-    """The allocations of a class's buffers that are not marked, in order, or the ``reason`` why not all are known.
-
-    ``of_cache``: the class is a cache for sure. Another one only keeps what compiled code writes: whether it wants
-    marks is not known well enough to complain.
-    """
+    """The allocations of a class's buffers that are not marked, in order, or the ``reason`` why not all are known."""
 
     buffers: tuple[str, ...]
     made: tuple[Allocation, ...]
     node: ast.AST
-    of_cache: bool
     reason: str = ""
 
 
@@ -59,46 +52,32 @@ class _Store:
 
 
 def allocations_of(facts: Facts, cls: ast.ClassDef) -> Allocations | None:
-    """Where ``cls``, a cache or not, makes buffers that compiled code writes in place and that nobody marks."""
-    if facts.is_module_class(cls):  # Dynamo marks what it reaches through a module
-        return None
+    """Where ``cls``, a cache, makes buffers that compiled code writes in place and that nobody marks."""
     cache = facts.ask(Caches).of(cls)
-    if cache is None and not facts.may_be_used_in_graph(cls):
+    if cache is None or facts.is_module_class(cls):  # Dynamo marks what it reaches through a module
         return None
-    found = _Allocating(facts, cls, cache).found()
-    if cache is None and found is not None and facts.ask(TensorStates).of(cls) is not None:
-        return None  # the host reads its bookkeeping: there is no one graph that marks would help
-    return found
+    return _Allocating(facts, cls, cache).found()
 
 
 class _Allocating(ClassAnalysis):
     """One class, read with the question where its buffers come from."""
 
-    def __init__(self, facts: Facts, cls: ast.ClassDef, cache: Cache | None) -> None:
+    def __init__(self, facts: Facts, cls: ast.ClassDef, cache: Cache) -> None:
         super().__init__(facts, cls)
         self.cache = cache
         self.origins = Origins(facts, cls)
         self.methods = self.origins.methods
         self.running = Running(self.origins, cache)
-        known = cache.buffers if cache is not None else frozenset()
-        self.in_place = InPlace(self.running, self._new_tensors(known), known)
-        self.written = self.in_place.written()
-        tensor_index = cache is not None and self._index_is_tensor(cache)
-        self.index_is_read = cache is not None and tensor_index and not self._stays_on_device(cache)
-        numbers = cache.index if cache is not None and not tensor_index else frozenset()
-        self.buffers = known | (self.written - numbers)
-        self.new = self._new_tensors(self.buffers)
+        self.new = NewTensors(self.origins, self.running.initial, cache.buffers)
+        self.written = frozenset(w for f in self.running.compiled for n in own_nodes(f) if (w := self._written(n)))
+        self.buffers = cache.buffers | self.written
+        self.new = NewTensors(self.origins, self.running.initial, self.buffers)
         self.stores = [s for f in self.methods for s in self._stores(f)]
-
-    def _new_tensors(self, buffers: frozenset[str]) -> NewTensors:
-        return NewTensors(self.origins, self.running.initial, buffers)
 
     def found(self) -> Allocations | None:
         if not self._asked():
             return None
         marks = Marks(self.origins, self.buffers)
-        if self.cache is None and (marks.inside or marks.elsewhere):
-            return None  # who marks some has thought of the others
         given = [(s.buffer, s.method, s.value) for s in self.stores]
         stores = [s for s in self.stores if not marks.at(s.method, s.buffer, given)]
         made: list[Allocation] = []
@@ -119,17 +98,41 @@ class _Allocating(ClassAnalysis):
             return None  # all are marked
         buffers = tuple(sorted({a.buffer for a in made} or self.buffers))
         node = at if reason else made[0].statement
-        return Allocations(buffers, tuple(made), node, self.cache is not None, reason)
+        return Allocations(buffers, tuple(made), node, reason)
 
     # --- does the question arise ------------------------------------------------------------------------------------
 
     def _asked(self) -> bool:
-        """Whether compiled code writes a cache's buffers, or rows of what another class keeps."""
-        if self.cache is None:
-            return self.in_place.keeps_rows()
-        if self.cache.foreign is not None or self.index_is_read:
+        """Whether compiled code writes the cache's buffers, at numbers that it does not read out of tensors."""
+        if self.cache.foreign is not None or (
+            self._index_is_tensor(self.cache) and not self._stays_on_device(self.cache)
+        ):
             return False
         return bool(self.cache.buffers & self.written)
+
+    def _written(self, n: ast.AST) -> str | None:
+        """The attribute whose tensor, or one of whose tensors, ``n`` writes in place."""
+        match n:
+            case ast.Subscript(value=of, ctx=ast.Store()):
+                name = self._root(of)
+            case ast.Call(func=ast.Attribute(value=of, attr=attr)) if attr.endswith("_") and not attr.endswith("__"):
+                name = self._root(of)
+            case ast.AugAssign(target=ast.Attribute() as of):
+                name = self.origins.attribute(of)
+            case _:
+                return None
+        made = [s.value for s in self.members.stores.get(name or "", ()) if s.method is not None]
+        known = name in self.cache.buffers or {TENSOR, LIST} & set(map(self.new.kind, made))
+        return name if known else None
+
+    def _root(self, e: ast.expr, depth: int = 0) -> str | None:
+        """``x`` when ``e`` is ``self.x``, a part of it, or a local name of one."""
+        while isinstance(e, ast.Subscript) or (isinstance(e, ast.Call) and isinstance(e.func, ast.Attribute)):
+            e = e.value if isinstance(e, ast.Subscript) else e.func.value  # type: ignore[attr-defined]
+        if isinstance(e, ast.Name) and depth < 4:
+            parts = [p for d in self.inference.definitions(e) for p in parts_of(d) if d.how in ("assign", "iteration")]
+            return self._root(parts[0], depth + 1) if len(parts) == 1 and isinstance(parts[0], ast.expr) else None
+        return self.origins.attribute(e)
 
     def _stays_on_device(self, cache: Cache) -> bool:
         """Whether compiled code is known to call the ``cache``, and no method that reads its index on the host."""

@@ -19,19 +19,14 @@ _SCRIPT = "torch.jit.script"
 
 
 class CacheBufferAddress(Rule):
-    """Buffers of a cache, or of what looks like one, written in compiled code, that CUDA graphs may not write.
+    """Buffers of a cache, written in compiled code, that CUDA graphs may not write.
 
     What it does:
         Puts ``torch._dynamo.mark_static_address(self.keys)`` behind each statement that makes a buffer: of a list of
         buffers one by one, of a re-creation in ``reset()`` again. ``if not torch.compiler.is_compiling():`` stands
         above, always: in compiled code the call is an error, and a script that is not looked at may make the cache
         there. The rule is for caches whose index is Python ints (FC302 makes it so), or a tensor that no compiled code
-        reads on the host, and whose methods are no eager zones. All buffers are marked, or none. Other plain classes
-        (rings, pages, a state of any kind) get marks when methods that compiled code may run write, at changing places
-        or with changing values, into tensors of two dimensions or more that the class makes and keeps, and when the
-        host reads none of its state out of tensors. Compiled code may run what a ``forward`` calls by that name, and
-        what it calls by the name of a method of lists, dicts or tensors (``append``, ``update``) if it names the class
-        as well, in an annotation, say.
+        reads on the host, and whose methods are no eager zones. All buffers are marked, or none.
 
     Why it breaks compilation:
         It does not; it keeps ``mode="reduce-overhead"`` from paying. A CUDA graph works on copies of its inputs at
@@ -66,13 +61,10 @@ class CacheBufferAddress(Rule):
         buffer is memory of the graph: on torch 2.11 the next call is an error without this rule's and FC302's fixes and
         a segmentation fault with them. ``@torch.compiler.disable`` on the method that makes the buffers ends both, for
         a break in the first call (one H200: no skip, outputs within 6e-8).
-        Only reported, and not even that for a class that is not known to be a cache: buffers that come from outside, or
-        from a call that is not known to make a tensor; that are made anew or replaced (``torch.cat``,
-        ``index_select``) whenever a method that compiled code may call runs; that a dict is made with (one that starts
-        empty and is filled one by one is fine); classes for which base classes or ``__setattr__`` decide what an
-        attribute gives; and files that use ``torch.jit.script``, which cannot compile the mark, or that stand beside
-        code that is prepared for it. Behind ``self.keys = self.keys.to(device)`` stands a
-        mark again: when nothing moved, it marks the same tensor twice.
+        Only reported: buffers that come from outside, or from a call that is not known to make a tensor; that are made
+        anew or replaced (``torch.cat``, ``index_select``) whenever a method that compiled code may call runs; that a
+        dict is made with; classes for which base classes or ``__setattr__`` decide what an attribute gives; and files
+        that use ``torch.jit.script``, which cannot compile the mark, or that stand beside code that is prepared for it.
 
     References:
         The key/value cache of the Toto report; PyTorch, ``torch._dynamo.mark_static_address`` and "CUDAGraph Trees"
@@ -98,8 +90,7 @@ class CacheBufferAddress(Rule):
         message = f"CUDA graphs skip what writes into {names}: the address is not marked as static"
         reason = found.reason or _why_not_here(found.made, facts)
         if reason:
-            if found.of_cache:
-                yield Finding(found.node, message, assumption=reason)
+            yield Finding(found.node, message, assumption=reason)
             return
         edits = tuple(_marks(group, facts) for group in _neighbours(found.made, facts))
         yield Finding(found.node, message, Fix(edits))

@@ -1,4 +1,4 @@
-"""When the methods of one plain class run: as initialisers, in compiled code, there at each call or sometimes."""
+"""When the methods of a cache run: as initialisers, in compiled code, there at each call or sometimes."""
 
 from __future__ import annotations
 
@@ -12,21 +12,19 @@ from patcher.facts.values.dimensions import unconditional
 
 
 class Running(Analysis):
-    """The methods of the class of ``origins``, which is the ``cache`` when it is one; ``qualname``: its dotted name."""
+    """The methods of ``cache``, the class of ``origins``."""
 
-    def __init__(self, origins: Origins, cache: Cache | None) -> None:
+    def __init__(self, origins: Origins, cache: Cache) -> None:
         super().__init__(origins.facts)
         self.origins = origins
         self.cache = cache
         self.methods = origins.methods
         self.initial = origins.initial
-        self.resets = {m.function for m in cache.methods if m.only_resets} if cache is not None else set()
+        self.resets = {m.function for m in cache.methods if m.only_resets}
 
     @cached_property
     def compiled(self) -> set[ast.FunctionDef]:
-        """The methods that compiled code may run. Of a cache, all that are no initialisers, resets or eager zones."""
-        if self.cache is None:
-            return self._from(self._entered, always=False)
+        """The methods that compiled code may run: all that are no initialisers, resets or eager zones."""
         return {
             f for f in self.methods if f not in self.initial and f not in self.resets and not self.facts.is_disabled(f)
         }
@@ -34,31 +32,16 @@ class Running(Analysis):
     @cached_property
     def always(self) -> set[ast.FunctionDef]:
         """The methods that compiled code may call, those aside that it reaches through a condition only."""
-        if self.cache is None:
-            return self._from(self._entered, always=True)
         seeds = [m.function for m in self.cache.methods if m.function not in self.resets]
-        return self._from([*seeds, *(f for f in self.methods if self._reached(f))], always=True)
-
-    def _from(self, seeds: list[ast.FunctionDef], *, always: bool) -> set[ast.FunctionDef]:
-        """``seeds`` and what they call; ``always``: not under a condition."""
+        stack = [*seeds, *(f for f in self.methods if self._reached(f))]
         found: set[ast.FunctionDef] = set()
-        stack = list(seeds)
         while stack:
             f = stack.pop()
             if f in found or f in self.initial or self.facts.is_disabled(f):
                 continue
             found.add(f)
-            stack += [called for n, called in self.origins.calls[f] if not (always and self.conditional(n, f))]
+            stack += [called for n, called in self.origins.calls[f] if not self.conditional(n, f)]
         return found
-
-    @cached_property
-    def _entered(self) -> list[ast.FunctionDef]:
-        """The methods that compiled code calls itself, not only through other methods of the class."""
-        own = [f for f in self.methods if not f.name.startswith("__")]
-        local = self.origins.syntax.qualname(self.origins.cls) or self.origins.cls.name
-        home = self.origins.name.removesuffix(f".{local}")
-        named = [f for f in own if self.project.called_by_name(f.name, home) and self.called(f)]
-        return [*named, *(f for f in own if self._reached(f) and f not in named and not self.origins.callers(f))]
 
     def called(self, f: ast.FunctionDef) -> bool:
         """Whether compiled code is seen to call ``f``."""

@@ -2,27 +2,12 @@
 
 from __future__ import annotations
 
-from tests.caches_attacks.forms import ADVANCE, END, LIST, MADE, ONE, PLAIN, SINGLE, START, WRITE, Cases, alter, probe
+from tests.caches_attacks.forms import ADVANCE, END, PLAIN, SINGLE, START, WRITE, Cases, alter, probe
 
 #: A plainly good cache -> (source, run).
 GOOD: Cases = {
     "one entry a layer": (PLAIN, probe("pass")),
     "one 0-d tensor": (SINGLE, probe("pass")),
-    "one element": (ONE, probe("pass")),
-    "a list of 0-d tensors": (LIST, probe("pass")),
-    "a list of 0-d tensors that an initialiser fills": (
-        alter(
-            LIST,
-            (
-                "        self._used = [torch.zeros((), dtype=torch.long) for _ in range(layers)]",
-                """\
-        self._used = []
-        for _ in range(layers):
-            self._used.append(torch.tensor(0))""",
-            ),
-        ),
-        probe("pass"),
-    ),
     "a dataclass with keys, values and a layer map": (
         """\
 from dataclasses import dataclass, field
@@ -89,13 +74,7 @@ class Memory:
         probe("pass"),
     ),
     "int() instead of item()": (alter(PLAIN, (START, "        start = int(self._used[layer])\n")), probe("pass")),
-    "a reset that makes a new tensor": (
-        alter(PLAIN, ("self._used.zero_()", "self._used = torch.zeros_like(self._used)")),
-        probe("pass"),
-    ),
     "a reset by fill_": (alter(PLAIN, ("self._used.zero_()", "self._used.fill_(0)")), probe("pass")),
-    "written out with torch.tensor": (alter(PLAIN, (MADE, "torch.tensor([0, 0])")), probe("pass")),
-    "made with torch.full": (alter(PLAIN, (MADE, "torch.full((layers,), 0, dtype=torch.long)")), probe("pass")),
     "made on a device": (
         alter(
             PLAIN,
@@ -109,19 +88,6 @@ class Memory:
             PLAIN, (END, END + '        if end > self._keys.shape[2]:\n            raise ValueError(f"{end} rows")\n')
         ),
         probe("out.append(tried(memory.append, 0, rows(99)))"),
-    ),
-    "two lengths": (
-        alter(
-            PLAIN,
-            ("        self._used = " + MADE, f"        self._used = {MADE}\n        self._seen = {MADE}"),
-            (ADVANCE, ADVANCE + "        self._seen[layer] += 2 * keys.shape[1]\n"),
-            ("self._used.zero_()", "self._used.zero_()\n        self._seen.zero_()"),
-            more="""
-    def seen(self, layer):
-        return self._seen[layer].item()
-""",
-        ),
-        probe("out.append(memory.seen(0))"),
     ),
     "a guarded break in the way": (
         alter(

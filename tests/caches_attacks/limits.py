@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.caches_attacks.forms import BREAK, END, INTS, PLAIN, alter, probe
+from tests.caches_attacks.forms import BREAK, INTS, PLAIN, alter, probe
 
 #: What is done -> (source, run, the difference that it makes).
 LIMITS: dict[str, tuple[str, str, str]] = {
@@ -53,26 +53,6 @@ class Memory:
         PLAIN,
         probe("memory = Memory(1, 2, 40, 4)", "out.append(memory.length(slice(0, 1)))", "memory = new()"),
         "int against list",
-    ),
-    # An error that is raised carries the number in place of the tensor.
-    "what an error carries": (
-        alter(
-            PLAIN,
-            (
-                END,
-                END
-                + "        if end > self._keys.shape[2]:\n            raise ValueError('full', self._used[layer])\n",
-            ),
-            more="""
-    def complaint(self):
-        try:
-            self.append(0, torch.zeros(2, 99, 4))
-        except ValueError as error:
-            return error.args
-""",
-        ),
-        probe("out.append(memory.complaint())"),
-        "Tensor against int",
     ),
     # Code that the tool does not see replaces a function of the module: it is not called.
     "an alias of the break that others replace": (

@@ -1,322 +1,407 @@
-"""Follows integer state through the methods of its class: what each use needs, and what it becomes."""
+"""All uses of integer tensors that one class keeps: what each would be with Python integers, or why that cannot be.
+
+A use that is not in the list below refuses the change. A 0-d tensor becomes an int, a row a list of ints.
+"""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
-from patcher.facts.caching.bookkeeping import OUTSIDE
-from patcher.facts.syntax.classes import INITIALISERS
-from patcher.facts.syntax.tree import FunctionNode, dotted, last_name, own_nodes
-from patcher.facts.tensor_state.forms import (
-    ARITHMETIC,
-    COUNTS,
-    READS,
-    ROWS,
-    TAKE_NUMBERS_METHODS,
-    Change,
-    Form,
-    MeantError,
-    RefusedError,
-    Step,
-)
-from patcher.facts.tensor_state.names import Names
-from patcher.facts.tensor_state.order import base_of
-from patcher.facts.tensor_state.record import is_large, keeps_dtype
+from patcher.facts.analysis import Analysis
+from patcher.facts.caching.origins import Origins
+from patcher.facts.effects.gradient_mode import GradientMode
+from patcher.facts.syntax.classes import INITIALISERS, pairs
+from patcher.facts.syntax.tree import own_nodes
+from patcher.facts.values.sizes import Sizes
+from patcher.facts.values.types import Kind
+
+_WIDE = frozenset({"torch.int", "torch.int32", "torch.int64", "torch.long"})
+_FILLS = {"torch.zeros": "0", "torch.ones": "1"}
+_HARMLESS = frozenset({"dtype", "device", "requires_grad", "pin_memory"})
+_LARGEST = 2**31 - 1
+_DEEPEST = 4
 
 
-class Uses(Names):
-    """All uses of the state of one class. ``follow`` raises RefusedError where the state has to stay in tensors."""
+class RefusedError(Exception):
+    """The state has to stay in tensors: ``node`` shows why."""
 
-    def follow(self) -> None:
-        """Look at every place of the class that names the state."""
-        for function in self.origins.methods:
-            for n in self._nodes(function):
-                name = self.origins.attribute(n)
-                if name is not None and name in self.forms and isinstance(n, ast.Attribute):
-                    self._place(n, self.forms[name])
-        for attribute, value in self._plain:
-            if attribute in self._asked:
-                raise RefusedError(value, f"`{ast.unparse(value)}` is a number, put where a tensor is asked for more")
-        self._compiled_in()
-        self._meant()
-        self._flags()
-        for index in self._indices:
-            if ast.unparse(index) not in self._proven:
-                self._doubt(f"`{ast.unparse(index)}` is one integer")
+    def __init__(self, node: ast.AST, reason: str) -> None:
+        super().__init__(reason)
+        self.node, self.reason = node, reason
 
-    def _nodes(self, function: FunctionNode) -> Iterator[ast.AST]:
-        yield from own_nodes(function)
-        inner = [n for n in own_nodes(function) if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))]
-        for nested in inner:
-            for n in ast.walk(nested):
-                if isinstance(n, ast.Attribute) and n.attr in self.forms:
-                    raise RefusedError(n, f"`{ast.unparse(n)}` is used in a function inside of the method")
 
-    def _compiled_in(self) -> None:
-        """Refuse integers that change from call to call where Dynamo compiles each value in, or gets it wrong.
+@dataclass(frozen=True)
+class Change:
+    """``target`` becomes ``template``, which takes ``parts`` of the source."""
 
-        Bounds of slices stay dynamic, and so does the only index of a tensor. Measured on torch 2.13: ``x[:, n]`` with
-        an ``n`` that advances, ``row[n]`` of a Python list, ``range(n)``, ``[0] * n`` and ``{n: x}`` compile again for
-        each ``n`` until the limit is hit; ``f"{n}"`` alone gives the number in place of the text.
-        """
-        advancing = self.order.advancing()
-        for function in self.origins.methods:
-            if function.name in INITIALISERS or function.name in OUTSIDE:
-                continue
-            for n in own_nodes(function):
-                for part in self._fixed_parts(n):
-                    if self.origins.of(part) & advancing:
-                        what = "takes one place or element by" if isinstance(n, ast.Subscript) else "is made of"
-                        text = f"`{ast.unparse(n)}` {what} a number that advances"
-                        raise RefusedError(n, f"{text}: as a Python integer it is compiled in, again for each value")
-                if isinstance(n, ast.FormattedValue) or self._is_format(n):
-                    value = n.value if isinstance(n, ast.FormattedValue) else n.args[0]  # type: ignore[attr-defined]
-                    if self.origins.of(value) & advancing and not self._in_error(n):
-                        text = f"`{ast.unparse(value)}` becomes text"
-                        raise RefusedError(n, f"{text}, which Dynamo gets wrong with integers that advance")
+    target: ast.expr | ast.stmt
+    template: str
+    parts: tuple[ast.expr | str, ...] = ()
 
-    def _flags(self) -> None:
-        """Comparisons that a method returns: of integers that advance they are symbolic, and no bool for operators."""
-        advancing = self.order.advancing()
-        for n in (n for f in self.origins.methods if f.name not in OUTSIDE for n in own_nodes(f)):
-            if not isinstance(n, ast.Return) or n.value is None:
-                continue
-            for value in n.value.elts if isinstance(n.value, ast.Tuple) else [n.value]:
-                for compare in self._compares(value):
-                    if self.origins.of(compare) & advancing:
-                        self.changes[compare] = Change(Step.BOOL, compare, (compare,))
 
-    def _compares(self, e: ast.expr) -> list[ast.expr]:
-        """The comparisons of numbers that the value of ``e`` may be; ``e`` itself when it is nothing else."""
-        match e:
-            case ast.BoolOp(values=values):
-                return [c for v in values for c in self._compares(v)]
-            case ast.IfExp(body=body, orelse=orelse):
-                return [*self._compares(body), *self._compares(orelse)]
-            case ast.Compare(left=left, comparators=others) if all(map(self._is_python, [left, *others])):
-                return [e]
-        return []
+class Uses(Analysis):
+    """The uses of the attributes ``rows`` and ``numbers`` of one class. ``doubts``: what is not known for sure."""
 
-    def _is_python(self, e: ast.expr) -> bool:
-        return self.numbers.is_number(e) and self.numbers.form(e) is None
+    def __init__(self, origins: Origins, made: Iterable[tuple[str, ast.expr]]) -> None:
+        super().__init__(origins.facts)
+        self.origins = origins
+        self.sizes = self.facts.ask(Sizes)
+        self.changes: list[Change] = []
+        self.doubts: list[str] = []
+        self._proven: set[str] = set()
+        self._indices: list[str] = []
+        self.rows: set[str] = set()
+        self.numbers: set[str] = set()
+        for name, value in made:
+            shape = self.made(value)
+            if shape is None:
+                raise RefusedError(value, f"how `{ast.unparse(value)}` is made is not understood")
+            (self.rows if shape[0] else self.numbers).add(name)
 
-    def _is_format(self, n: ast.AST) -> bool:
-        return isinstance(n, ast.Call) and dotted(n.func) == "format" and len(n.args) > 1
+    # --- what makes it ------------------------------------------------------------------------------------------------
 
-    def _fixed_parts(self, n: ast.AST) -> list[ast.expr]:
-        """The parts of ``n`` that are numbers which Dynamo compiles in."""
-        match n:
-            case ast.Subscript(value=base, slice=index):
-                if (
-                    not isinstance(index, ast.Tuple)
-                    and self.inference.of(base).is_tensor
-                    and not self.numbers.form(base)
-                ):
-                    return []
-                parts = index.elts if isinstance(index, ast.Tuple) else [index]
-                return [p for p in parts if not isinstance(p, ast.Slice) and not self._is_other_tensor(p)]
-            case ast.Call(func=ast.Name(id="range" | "hash"), args=arguments):
-                return list(arguments)
-            case (
-                ast.BinOp(op=ast.Mult(), left=ast.List(), right=count)
-                | ast.BinOp(op=ast.Mult(), left=count, right=ast.List())
+    def made(self, e: ast.expr) -> tuple[bool, Change] | None:
+        """Whether ``e`` makes a row of integers, or else one, and what it becomes; None for anything else."""
+        what = self.syntax.qualified(e.func) if isinstance(e, ast.Call) else None
+        if what is None or not isinstance(e, ast.Call) or any(k.arg not in _HARMLESS for k in e.keywords):
+            return None
+        dtype = next((k.value for k in e.keywords if k.arg == "dtype"), None)
+        wide = dtype is not None and self.syntax.qualified(dtype) in _WIDE
+        if self.facts.ask(GradientMode).in_inference_mode(e):
+            return None
+        match what, e.args:
+            case "torch.tensor", [ast.Constant(value=int(n)) as value] if not isinstance(n, bool) and (
+                wide or dtype is None
             ):
-                return [count]
-            case ast.Dict(keys=keys):
-                return [k for k in keys if k is not None]
-        return []
+                return False, Change(e, "{0}", (value,))
+            case "torch.zeros" | "torch.ones", [] | [ast.Tuple(elts=[])] if wide and e.args:
+                return False, Change(e, _FILLS[what])
+            case "torch.zeros" | "torch.ones", [ast.Tuple(elts=[size]) | size] if wide and self._may_count(size):
+                return True, Change(e, f"[{_FILLS[what]}] * {{0}}", (size,))
+        return None
 
-    def _is_other_tensor(self, e: ast.expr) -> bool:
-        tensor = self.inference.of(e).is_tensor and not self.numbers.is_number(e)
-        return tensor and self.numbers.form(e) is None
+    def _may_count(self, e: ast.expr) -> bool:
+        """Whether ``e`` may be a number of elements: no shape, and more than one."""
+        value = self.inference.of(e)
+        other = value.is_tensor or value.python in ("container", "str", "none", "float", "bool", "foreign")
+        return not other and not isinstance(e, ast.Starred | ast.Constant | ast.Tuple) and not self.sizes.is_shape(e)
 
-    def _meant(self) -> None:
-        """Refuse state that tensors are computed with and that the host reads beside the work only: meant as it is."""
-        works = [f for r in self.reads if (f := self.syntax.function_of(r)) is not None and self._works(f)]
-        if self.tensor_uses and not works:
-            use = self.tensor_uses[0]
-            raise MeantError(use, f"`{ast.unparse(use)}` computes with it as a tensor, as a captured graph needs it")
+    # --- all uses -----------------------------------------------------------------------------------------------------
 
-    def _works(self, function: FunctionNode) -> bool:
-        """Whether ``function`` touches what else the object holds by an index."""
-        return any(
-            (
-                isinstance(n, ast.Subscript)
-                and (name := self.origins.attribute(base_of(n))) is not None
-                and name not in self.forms
-            )
-            or (isinstance(n, ast.Call) and last_name(n.func) in TAKE_NUMBERS_METHODS)
-            for n in own_nodes(function)
-        )
+    def follow(self, everywhere: Iterable[ast.AST]) -> None:
+        """Look at each use; ``everywhere``: all nodes of the class. Raises RefusedError where it has to stay."""
+        for n in everywhere:
+            if self._name(n) is None:
+                continue
+            assert isinstance(n, ast.Attribute)
+            if self.syntax.method_of(n) not in self.origins.methods or self.syntax.function_of(n) is not (
+                self.syntax.method_of(n)
+            ):
+                raise RefusedError(n, f"`{ast.unparse(n)}` is used in a nested function")
+            self._attribute(n)
+        for function in self.origins.methods:
+            if function.name not in INITIALISERS:
+                for n in own_nodes(function):
+                    self._compiled_in(n)
+        unknown = [i for i in self._indices if i not in self._proven]
+        self.doubts += [f"`{i}` is one integer, not a row of them" for i in dict.fromkeys(unknown)]
+        for name in ("int", "len", "list"):
+            if not self.syntax.is_builtin(ast.Name(name, ast.Load())):
+                raise RefusedError(self.origins.cls, f"`{name}` is another function here")
 
-    def _use(self, e: ast.expr, form: Form, binding: ast.AST | None, fixed: bool = False) -> None:
-        """Look at ``e``, which was a tensor and becomes Python's, where it is read.
+    def annotation(self, name: str, e: ast.expr) -> None:
+        """The annotation ``e`` of the attribute ``name``."""
+        self.changes.append(Change(e, "list[int]" if name in self.rows else "int"))
 
-        ``binding``: where a name saw the state. ``fixed``: ``e`` may be an integer already, or something else, so
-        nothing can be taken away around it.
-        """
-        self._in_time(e, binding if form is Form.NUMBER else None)
+    def _name(self, e: ast.AST) -> str | None:
+        """The attribute, when ``e`` is all of its state."""
+        name = self.origins.attribute(e)
+        return name if name in self.rows | self.numbers else None
+
+    def _is_one(self, e: ast.AST) -> bool:
+        """Whether ``e`` is the place of one integer: a number, or an element of a row."""
+        if isinstance(e, ast.Subscript):
+            return self._name(e.value) in self.rows and not isinstance(e.slice, ast.Slice | ast.Tuple)
+        return self._name(e) in self.numbers
+
+    def _attribute(self, e: ast.Attribute) -> None:
         parent = self.syntax.parents[e]
+        row = self._name(e) in self.rows
+        if isinstance(parent, ast.Subscript) and parent.value is e and self._is_one(parent):
+            self._place(parent)
+        elif isinstance(parent, ast.Assign | ast.AnnAssign) and not isinstance(e.ctx, ast.Load):
+            self._made_or_set(e, parent)
+        elif row and isinstance(parent, ast.Attribute) and parent.attr in ("numel", "zero_", "fill_"):
+            self._method(e, self.syntax.parents[parent], parent.attr)
+        elif not row:
+            self._place(e)
+        elif self.syntax.builtin(parent) != "len":
+            raise RefusedError(e, f"`{self._line(e)}` needs a tensor, or may")
+
+    def _made_or_set(self, e: ast.Attribute, s: ast.Assign | ast.AnnAssign) -> None:
+        value, name = s.value, str(self._name(e))
+        if isinstance(s, ast.Assign) and len(s.targets) != 1:
+            raise RefusedError(s, "several names get one tensor")
+        made = self.made(value) if value is not None else None
+        if made is not None and made[0] is (name in self.rows):
+            self.changes.append(made[1])
+        elif value is not None and (made is not None or name in self.rows):
+            raise RefusedError(s, f"`self.{name}` is assigned `{ast.unparse(value)}`")
+        elif value is not None and not self._is_state(value):
+            raise RefusedError(s, f"`self.{name}` is assigned what may be no tensor")
+        elif value is not None:
+            self._becomes(value)
+        if isinstance(s, ast.AnnAssign):
+            self.annotation(name, s.annotation)
+
+    def _method(self, e: ast.Attribute | ast.Subscript, call: ast.AST, name: str) -> None:
+        """A method of a row, or one that writes a number."""
+        statement = self.syntax.parents[call]
+        if not isinstance(call, ast.Call) or call.keywords:
+            raise RefusedError(e, f"`{self._line(e)}` needs a tensor")
+        if name == "numel" and not call.args:
+            self.changes.append(Change(call, "len({0})", (e,)))
+            return
+        if not isinstance(statement, ast.Expr) or not self.syntax.alone(statement):
+            raise RefusedError(e, f"`{ast.unparse(call)}` is used as a tensor")
+        self._beside(e)
+        value: ast.expr | str = call.args[0] if call.args else "0"
+        whole = self._name(e) in self.rows
+        if name != "zero_" and (len(call.args) != 1 or (whole and not isinstance(value, ast.Constant))):
+            raise RefusedError(e, f"`{ast.unparse(call)}` is not understood")
+        if isinstance(value, ast.expr):
+            self._becomes(value)
+        sign = {"add_": "+=", "sub_": "-="}.get(name, "=")
+        template = "{0}[:] = [{1}] * len({0})" if whole else f"{{0}} {sign} {{1}}"
+        self.changes.append(Change(statement, template, (e, value)))
+
+    # --- one integer --------------------------------------------------------------------------------------------------
+
+    def _place(self, e: ast.Attribute | ast.Subscript) -> None:
+        """One integer of the state, where it is read or written."""
+        parent = self.syntax.parents[e]
+        if isinstance(e, ast.Subscript):
+            self._index(e, parent)
+        if isinstance(e.ctx, ast.Load):
+            self._tensor(e)
+        elif _is_set_alone(parent, e):
+            if isinstance(parent, ast.AugAssign):
+                self._beside(e)
+            self._becomes(parent.value)  # type: ignore[attr-defined]
+        else:
+            raise RefusedError(e, f"`{self._line(e)}` is not understood")
+
+    def _index(self, e: ast.Subscript, parent: ast.AST) -> None:
+        """An element that is read as one number proves that its index is one."""
+        read = isinstance(parent, ast.Attribute) and parent.attr == "item"
+        if read or self.syntax.builtin(parent) == "int":
+            self._proven.add(ast.unparse(e.slice))
+        elif not self._is_int(e.slice):
+            self._indices.append(ast.unparse(e.slice))
+
+    def _tensor(self, e: ast.expr) -> None:
+        """``e`` is a 0-d tensor and becomes an int: look at what is done with it."""
+        parent = self.syntax.parents[e]
+        self._beside(e)
         match parent:
-            case ast.Attribute():
-                self._attribute(e, form, parent, binding, fixed)
-            case ast.Subscript(value=value) if value is e:
-                self._element(parent, form, binding)
-            case ast.Subscript() | ast.Slice():
-                self._as_index(e, form, isinstance(parent, ast.Slice))
-            case ast.Tuple() if (
-                isinstance(outer := self.syntax.parents[parent], ast.Subscript) and outer.slice is parent
+            case ast.Attribute(attr="item") if isinstance(call := self.syntax.parents[parent], ast.Call):
+                outer = self.syntax.parents[call]
+                around = self.syntax.builtin(outer) == "int" and len(outer.args) == 1  # type: ignore[attr-defined]
+                target = outer if around and isinstance(outer, ast.Call) else call
+                self.changes.append(Change(target, "{0}", (e,)))
+            case ast.Attribute(attr="zero_" | "fill_" | "add_" | "sub_" as name) if isinstance(
+                e, ast.Attribute | ast.Subscript
             ):
-                self._as_index(e, form, False)
-            case ast.BinOp():
-                self._arithmetic(e, form, parent, fixed)
-            case ast.Compare():
-                self._compared(e, form, parent)
-            case ast.UnaryOp(op=ast.USub()):
-                if self._single(e, form) is Form.ONE:
-                    raise RefusedError(e, f"`{ast.unparse(parent)}` is a tensor of one element")
-                self._use(parent, Form.NUMBER, None, fixed)
-            case ast.UnaryOp(op=ast.Not()):
-                self._number(e, self._single(e, form))
-            case ast.If(test=test) | ast.While(test=test) | ast.Assert(test=test) | ast.IfExp(test=test) if test is e:
-                self._number(e, self._single(e, form))
-            case ast.IfExp(body=body, orelse=orelse):
-                other = orelse if e is body else body
-                if self._single(e, form) is Form.ONE:
-                    raise RefusedError(e, f"`{ast.unparse(parent)}` is a tensor of one element")
-                self._use(parent, form, binding, fixed or not self._same_kind(other))
-            case ast.BoolOp() if self._is_test(parent):
-                self._number(e, self._single(e, form))
-            case ast.BoolOp(values=values):
-                if self._single(e, form) is Form.ONE:
-                    raise RefusedError(e, f"`{ast.unparse(parent)}` hands a tensor of one element on")
-                seen = binding or (self.syntax.statement_of(e) if self._is_view(e) else None)
-                self._use(parent, form, seen, fixed or not all(self._same_kind(v) for v in values))
-            case ast.Assign() | ast.AnnAssign():
-                self._bound(e, form, parent, binding, fixed)
-            case ast.AugAssign(target=target):
-                self._added(e, form, parent, target)
-            case ast.Call():
-                self._passed(e, form, parent, binding, fixed)
-            case ast.keyword() if isinstance(call := self.syntax.parents[parent], ast.Call):
-                self._passed(e, form, call, binding, fixed)
-            case ast.Return():
-                self._returned(e, form, binding)
-            case ast.FormattedValue(conversion=-1, format_spec=spec) if self._single(e, form) is Form.NUMBER and (
-                spec is None or self._in_error(e)
-            ):
-                self.reads.append(e)
-            case ast.For(iter=it) if it is e:
-                self._iterated(e, form, parent)
-            case ast.Tuple() | ast.List() if isinstance(self.syntax.parents[parent], ast.Assign):
-                self._bound(e, form, parent, binding, fixed)
-            case ast.Expr() | ast.Assert() | ast.Raise():
+                self._method(e, self.syntax.parents[parent], name)
+            case ast.Call() if self.syntax.builtin(parent) == "int" and parent.args == [e]:
+                self.changes.append(Change(parent, "{0}", (e,)))
+            case ast.Assign(targets=[ast.Name() as target], value=value) if value is e:
+                self._named(target, parent)
+            case ast.Assign(targets=[place]) if self._is_one(place):
+                pass  # looked at from that side
+            case ast.BinOp(op=ast.Add() | ast.Sub()):
+                self._amount(parent.right if parent.left is e else parent.left)
+                self._tensor(parent)
+            case ast.Slice():
+                pass
+            case ast.Compare(ops=[_], left=left, comparators=[right]):
+                tensor = self.inference.of(right if left is e else left).is_tensor
+                identity = isinstance(parent.ops[0], ast.Is | ast.IsNot | ast.In | ast.NotIn)
+                if tensor or identity or not self._is_test(parent):
+                    raise RefusedError(e, f"`{ast.unparse(parent)}` is used as a tensor")
+            case ast.FormattedValue(conversion=-1, format_spec=None) if self._in_error(e):
                 pass
             case _:
                 raise RefusedError(e, f"`{self._line(e)}` needs a tensor, or may")
 
-    def _in_time(self, e: ast.expr, binding: ast.AST | None) -> None:
-        """Refuse when the state may have changed since ``binding``, or changes while ``e`` is read."""
-        late = self.order.changed_between(binding, e) if binding is not None else None
-        if late is not None:
-            line = ast.unparse(late).splitlines()[0]
-            raise RefusedError(e, f"`{ast.unparse(e)}` is a view of the state and is read after `{line}`")
-        beside = self.order.changed_beside(e) if not self._read_at_once(e) else None
-        if beside is not None:
-            raise RefusedError(e, f"`{ast.unparse(e)}` is read beside `{ast.unparse(beside)}`, which may change it")
-
-    def _read_at_once(self, e: ast.expr) -> bool:
-        """Whether the number is taken out of the tensor before anything else of the statement is evaluated."""
+    def _is_test(self, e: ast.AST) -> bool:
         parent = self.syntax.parents[e]
-        if self.syntax.builtin(parent) == "int" and parent.args == [e]:  # type: ignore[attr-defined]
-            return True
-        if isinstance(parent, ast.Subscript) and parent.value is e:
-            return isinstance(parent.ctx, ast.Load)  # the element is looked at by itself
-        return isinstance(parent, ast.Attribute) and parent.attr in READS | COUNTS | {"shape"}
+        if isinstance(parent, ast.BoolOp):
+            return self._is_test(parent)
+        return isinstance(parent, ast.If | ast.While | ast.Assert | ast.IfExp) and parent.test is e
 
     def _in_error(self, e: ast.AST) -> bool:
-        """Whether ``e`` is only evaluated when an error is raised."""
+        return isinstance(self.syntax.statement_of(e), ast.Assert | ast.Raise)
+
+    def _named(self, target: ast.Name, bound: ast.Assign) -> None:
+        """A name for the tensor, which sees the state change: nothing may write it before the last read."""
+        function = self.syntax.function_of(target)
+        reads = self.readers(target)
+        if function is None or reads is None:
+            raise RefusedError(target, f"`{target.id}` is used in a nested function, or deleted")
+        flow = self.flow_of(function)
+        around = {p for n in (bound, *reads) for p in self.syntax.ancestors(n)}
+        inside = any(isinstance(p, ast.For | ast.AsyncFor | ast.While) for p in around)
+        if inside or not all(self._is_state(d.value) for r in reads for d in flow.reaching[r]):
+            raise RefusedError(target, f"`{target.id}` may be something else as well")
+        last = max((_place(self.syntax.statement_of(r)) for r in reads), default=(0, 0))
+        for n in ast.walk(function):
+            if _place(bound.value) < _place(n) < last and self._writes(n):
+                raise RefusedError(target, f"`{target.id}` is a view of the state and is read after `{self._line(n)}`")
+        for read in reads:
+            self._tensor(read)
+
+    def _is_state(self, e: ast.expr | None, depth: int = 0) -> bool:
+        """Whether ``e`` is one integer of the state, or computed from one, so that it becomes an int."""
+        match e:
+            case ast.BinOp(left=left, op=ast.Add() | ast.Sub(), right=right):
+                return self._is_state(left, depth) or self._is_state(right, depth)
+            case ast.Name() if depth < _DEEPEST:
+                found = self.inference.definitions(e)
+                return bool(found) and all(d.how == "assign" and self._is_state(d.value, depth + 1) for d in found)
+        return e is not None and self._is_one(e)
+
+    def _beside(self, e: ast.expr) -> None:
+        """What is read late must not change while its statement runs."""
         statement = self.syntax.statement_of(e)
-        if isinstance(statement, ast.Assert):
-            return statement.msg is not None and any(n is e for n in ast.walk(statement.msg))
-        return isinstance(statement, ast.Raise)
+        part = statement.test if isinstance(statement, ast.If | ast.While) else statement
+        runs = next((n for n in ast.walk(part) if self._runs(n)), None)
+        if runs is not None:
+            raise RefusedError(e, f"`{ast.unparse(e)}` is read beside `{ast.unparse(runs)}`, which may change it")
 
-    def _element(self, e: ast.Subscript, form: Form, binding: ast.AST | None) -> None:
-        if form is Form.NUMBER:
-            raise RefusedError(e, f"`{ast.unparse(e)}` needs a tensor")
-        if isinstance(e.ctx, ast.Del):
-            raise RefusedError(e, f"`{self._line(e)}` is not understood")
-        if isinstance(e.ctx, ast.Store):
-            self._place(e, Form.NUMBER)
+    def _runs(self, n: ast.AST, seen: frozenset[str] = frozenset()) -> bool:
+        """Whether ``n`` may write the state: a method or property of the class that does, or the object itself."""
+        if isinstance(n, ast.Name):
+            method = self.syntax.method_of(n)
+            own = method is not None and bool(method.args.args) and method.args.args[0].arg == n.id
+            return own and not isinstance(self.syntax.parents[n], ast.Attribute)
+        name = self.origins.attribute(n)
+        if name is None or name not in self.origins.own or name in seen:
+            return False
+        return any(self._writes(m, seen | {name}) for f in self.origins.own[name] for m in ast.walk(f))
+
+    def _writes(self, n: ast.AST, seen: frozenset[str] = frozenset()) -> bool:
+        """Whether ``n`` writes the state."""
+        if isinstance(n, ast.Attribute | ast.Subscript) and not isinstance(n.ctx, ast.Load):
+            return self._name(n.value if isinstance(n, ast.Subscript) else n) is not None
+        if isinstance(n, ast.Attribute) and n.attr.endswith("_") and not n.attr.endswith("__"):
+            return self._is_one(n.value) or self._name(n.value) is not None
+        return self._runs(n, seen)
+
+    # --- amounts ------------------------------------------------------------------------------------------------------
+
+    def _is_int(self, e: ast.expr, sure: bool = False) -> bool:
+        """Whether ``e`` is a Python integer, now or once the state is; ``sure``: an annotation does not say so."""
+        match e:
+            case ast.Constant(value=value):
+                return type(value) is int and abs(value) <= _LARGEST
+            case ast.BinOp(left=left, op=ast.Add() | ast.Sub(), right=right):
+                return all(self._is_int(x, sure) or self._is_one(x) for x in (left, right))
+            case ast.Call(func=ast.Attribute(value=of, attr="item"), args=[]):
+                return self._is_one(of)
+            case ast.Call() if self.syntax.builtin(e) in ("int", "len"):
+                return not any(self.inference.of(a).is_tensor and not self._is_one(a) for a in e.args)
+            case ast.Name():
+                values = [d.value for d in self.inference.definitions(e) if d.how == "assign" and not d.path]
+                if values and len(values) == len(self.inference.definitions(e)):
+                    return all(v is not None and (self._is_one(v) or self._is_int(v, sure)) for v in values)
+        known = self.inference.of(e)
+        python = known.kind is Kind.PYTHON and known.python in ("int", "size") and not known.data
+        return self.sizes.is_size(e) or (python and not sure)
+
+    def _amount(self, e: ast.expr) -> None:
+        """``e`` is added to the state, or taken away."""
+        if any(isinstance(n, ast.Pow | ast.LShift | ast.Mult) or _is_large(n) for n in ast.walk(e)):
+            raise RefusedError(e, f"`{ast.unparse(e)}` may wrap round as a tensor")
+        if self._is_int(e) or self._is_state(e):
             return
-        self._index(e)
-        if form is Form.ONE and not (isinstance(e.slice, ast.Constant) and e.slice.value in (0, -1)):
-            raise RefusedError(e, f"`{ast.unparse(e)}` is not understood")
-        self._use(e, Form.NUMBER, None)
+        value = self.inference.of(e)
+        if value.is_tensor or value.python in ("float", "bool", "none", "str", "container"):
+            raise RefusedError(e, f"`{ast.unparse(e)}` is no Python integer")
+        if (read := self.origins.read_of_data(e, frozenset(self.rows | self.numbers))) is not None:
+            raise RefusedError(e, f"the amount `{ast.unparse(read)}` is itself tensor data")
+        text = f"`{ast.unparse(e)}` is a Python integer"
+        self.doubts += [text] if text not in self.doubts else []
 
-    def _as_index(self, e: ast.expr, form: Form, bound: bool) -> None:
-        """``e`` is the index of something, or (``bound``) a bound of a slice."""
-        if self._single(e, form) is Form.ONE and not bound:
-            raise RefusedError(e, f"`{self._line(e)}` indexes with a row of one element")
-        self._number(e, form)
+    def _becomes(self, value: ast.expr) -> None:
+        """``value`` becomes state, or is added to it. A tensor of integers takes it over as ``int()`` does."""
+        if isinstance(value, ast.Constant) and not self._is_int(value):
+            raise RefusedError(value, f"`{ast.unparse(value)}` is no integer that fits")
+        if self._is_one(value):
+            raise RefusedError(value, f"`{ast.unparse(value)}` is a tensor that two places share")
+        if not self._is_state(value):
+            self._amount(value)
+        if not self._is_int(value, sure=True):
+            self.changes.append(Change(value, "int({0})", (value,)))
 
-    def _arithmetic(self, e: ast.expr, form: Form, parent: ast.BinOp, fixed: bool) -> None:
-        other = parent.right if parent.left is e else parent.left
-        if form in ROWS:
-            raise RefusedError(parent, f"`{ast.unparse(parent)}` computes with the whole row")
-        value = self.inference.of(other)
-        state = self.numbers.form(other)
-        if value.is_tensor and state is None:
-            if form is Form.ONE or not keeps_dtype(value) or not isinstance(parent.op, (*ARITHMETIC, ast.Div)):
-                raise RefusedError(parent, f"`{ast.unparse(parent)}` computes with tensors")
-            self.tensor_uses.append(parent)
-            return
-        if not isinstance(parent.op, ARITHMETIC):
-            raise RefusedError(parent, f"`{ast.unparse(parent)}` is no integer")
-        if state in ROWS:
-            raise RefusedError(parent, f"`{ast.unparse(parent)}` computes with the whole row")
-        if (state is not None and isinstance(parent.op, ast.Mult)) or is_large(other):
-            raise RefusedError(parent, f"`{ast.unparse(parent)}` may wrap round as a tensor")
-        if state is None and not self.numbers.is_number(other):
-            if value.python in ("float", "str", "container", "none", "bool"):
-                raise RefusedError(parent, f"`{ast.unparse(parent)}` is no integer")
-            if (foreign := self.origins.read_of_data(other, frozenset(self.forms))) is not None:
-                raise RefusedError(parent, f"the amount `{ast.unparse(foreign)}` is itself tensor data")
-            self._doubt(f"`{ast.unparse(other)}` is a Python integer")
-        if form is Form.ONE:
-            self.changes[e] = Change(Step.FIRST, e, (e,))
-            if not self._one_is_enough(parent):
-                raise RefusedError(parent, f"`{ast.unparse(parent)}` is a tensor of one element")
-        self._use(parent, Form.NUMBER, None, fixed)
+    def _compiled_in(self, n: ast.AST) -> None:
+        """Refuse integers that advance where Dynamo compiles a number in, or takes no symbolic bool."""
+        advancing = self._advancing()
+        parts: list[ast.expr] = []
+        match n:
+            case ast.Subscript(value=of, slice=index) if self._name(of) is None:
+                elements = index.elts if isinstance(index, ast.Tuple) else [index]
+                parts = [p for p in elements if not isinstance(p, ast.Slice)]
+            case ast.Call(func=ast.Name(id="range" | "hash"), args=arguments):
+                parts = arguments
+            case ast.BinOp(op=ast.Mult(), left=ast.List(), right=count):
+                parts = [count]
+            case ast.Dict(keys=keys):
+                parts = [k for k in keys if k is not None]
+            case ast.FormattedValue(value=value) if not self._in_error(n):
+                parts = [value]
+            case ast.Return(value=ast.expr() as value):
+                parts = [c for c in ast.walk(value) if isinstance(c, ast.Compare) and not self._is_test(c)]
+        for part in parts:
+            if self.origins.of(part) & advancing:
+                text = f"`{ast.unparse(part)}` is a number that advances"
+                raise RefusedError(part, f"{text}: as a Python integer it is compiled in, again for each value")
 
-    def _one_is_enough(self, e: ast.expr) -> bool:
-        """Whether a tensor of one element is used as one without a dimension would be."""
-        match parent := self.syntax.parents[e]:
-            case ast.Slice() | ast.Attribute(attr="item"):
-                return True
-            case ast.Call():
-                return self.syntax.builtin(parent) in ("int", "float", "range")
-            case ast.Compare():
-                return self._is_test(parent)
-        return False
+    def _advancing(self) -> frozenset[str]:
+        """The attributes that get another value than a constant outside of the initialisers."""
+        return frozenset(
+            name for f in self.origins.methods if f.name not in INITIALISERS
+            for n in own_nodes(f) for name in self._advanced(n)
+        )  # fmt: skip
 
-    def _compared(self, e: ast.expr, form: Form, parent: ast.Compare) -> None:
-        sides = [s for s in (parent.left, *parent.comparators) if s is not e]
-        identity = any(isinstance(op, (ast.Is, ast.IsNot)) for op in parent.ops)
-        if identity and all(isinstance(s, ast.Constant) and s.value is None for s in sides):
-            return
-        if identity or any(
-            isinstance(op, (ast.In, ast.NotIn)) and not isinstance(s, (ast.Tuple, ast.List))
-            for op, s in zip(parent.ops, parent.comparators, strict=True)
-        ):
-            raise RefusedError(e, f"`{ast.unparse(parent)}` asks which tensor it is")
-        self._single(e, form)
-        if any(self.inference.of(s).is_tensor and self.numbers.form(s) is None for s in sides):
-            if form is Form.ONE or len(sides) > 1 or not all(keeps_dtype(self.inference.of(s)) for s in sides):
-                raise RefusedError(e, f"`{ast.unparse(parent)}` compares with tensors")
-            self.tensor_uses.append(parent)
-            return
-        if not self._is_test(parent):
-            raise RefusedError(e, f"`{ast.unparse(parent)}` is a tensor that is used further")
-        self._number(e, form)
+    def _advanced(self, n: ast.AST) -> Iterator[str]:
+        stores: list[tuple[ast.expr, ast.expr | None]] = []
+        match n:
+            case ast.Assign(targets=targets, value=value):
+                stores = [s for t in targets for s in pairs(t, value)]
+            case ast.AugAssign(target=target) | ast.Call(func=ast.Attribute(value=target, attr="add_" | "sub_")):
+                stores = [(target, None)]
+        for place, given in stores:
+            name = self._name(place.value if isinstance(place, ast.Subscript) else place)
+            if name is not None and not isinstance(given, ast.Constant) and not (given and self.made(given)):
+                yield name
+
+    def _line(self, e: ast.AST) -> str:
+        return ast.unparse(self.syntax.statement_of(e)).splitlines()[0]
+
+
+def _is_set_alone(parent: ast.AST, e: ast.expr) -> bool:
+    """Whether ``parent`` sets ``e`` and nothing else, or advances it."""
+    if isinstance(parent, ast.AugAssign):
+        return isinstance(parent.op, ast.Add | ast.Sub)
+    return isinstance(parent, ast.Assign) and len(parent.targets) == 1 and parent.targets[0] is e
+
+
+def _is_large(n: ast.AST) -> bool:
+    return isinstance(n, ast.Constant) and isinstance(n.value, int) and abs(n.value) > _LARGEST
+
+
+def _place(n: ast.AST) -> tuple[int, int]:
+    return getattr(n, "lineno", 0), getattr(n, "col_offset", 0)
