@@ -70,7 +70,7 @@ class KVCacheMutation(Rule):
         Keeps the cache's bookkeeping from splitting the graph, in one of three ways (``--strategy kv-cache=NAME``).
         ``single-graph`` leaves an index that is kept in tensors to FC302, which makes it Python integers, and takes
         explicit graph breaks out of the methods whose index is Python integers: under a guard, through an alias or
-        through a method of the class, wherever they stand. ``eager-zone`` marks the methods that read or write the
+        through a function of the module, wherever they stand. ``eager-zone`` marks the methods that read or write the
         index ``@torch.compiler.disable``. ``graph-break`` puts an explicit break before the first read or write of
         the cache's state in each of them; a break of your own that stands further down moves up.
         The default, ``auto``, is ``single-graph`` where FC302 can prove that the index can be Python integers, or where
@@ -741,54 +741,6 @@ class Memory:
         self.keys[layer][:, start:end].copy_(keys)
         self.filled[layer] = end
         return self.keys[layer][:, :end]
-""",
-            run=_ONE,
-            strategies={"kv-cache": "single-graph"},
-        ),
-        Example(
-            title="one graph: a break through a method of the class",
-            before="""
-class Memory:
-    def __init__(self, layers, batch, room, size):
-        self.keys = torch.zeros(layers, batch, room, size)
-        if not torch.compiler.is_compiling():
-            torch._dynamo.mark_static_address(self.keys)
-        self.filled = [0] * layers
-
-    @staticmethod
-    def _split():
-        if torch.compiler.is_compiling():
-            torch._dynamo.graph_break()
-
-    def update(self, layer, keys):
-        if layer >= len(self.filled):
-            raise IndexError(layer)
-        self._split()
-        end = self.filled[layer] + keys.shape[1]
-        self.keys[layer, :, self.filled[layer] : end] = keys
-        self.filled[layer] = end
-        return self.keys[layer, :, :end]
-""",
-            after="""
-class Memory:
-    def __init__(self, layers, batch, room, size):
-        self.keys = torch.zeros(layers, batch, room, size)
-        if not torch.compiler.is_compiling():
-            torch._dynamo.mark_static_address(self.keys)
-        self.filled = [0] * layers
-
-    @staticmethod
-    def _split():
-        if torch.compiler.is_compiling():
-            torch._dynamo.graph_break()
-
-    def update(self, layer, keys):
-        if layer >= len(self.filled):
-            raise IndexError(layer)
-        end = self.filled[layer] + keys.shape[1]
-        self.keys[layer, :, self.filled[layer] : end] = keys
-        self.filled[layer] = end
-        return self.keys[layer, :, :end]
 """,
             run=_ONE,
             strategies={"kv-cache": "single-graph"},

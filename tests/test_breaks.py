@@ -13,18 +13,6 @@ from patcher.settings import Settings
 
 IMPORT = "from torch._dynamo import graph_break as _pause\n"
 CALL = "import torch\n\nclass Memory:\n    def append(self):\n        _pause()\n"
-METHOD = """\
-import torch
-
-class Memory:
-    def append(self):
-        self._pause()
-
-    def _pause(self):
-        '''No ints in the graph.'''
-        if torch.compiler.is_compiling():
-            torch._dynamo.graph_break()
-"""
 IN_PLACE = CALL.replace("_pause()", "torch._dynamo.graph_break()")
 
 SURE = {
@@ -39,12 +27,6 @@ SURE = {
     "an attribute by its name": CALL + "_pause = getattr(torch._dynamo, 'graph_break', lambda: None)\n",
     "a function": CALL + "def _pause():\n    torch._dynamo.graph_break()\n",
     "an alias of an alias": CALL + IMPORT.replace("_pause", "_stop") + "_pause = _stop\n",
-    "a method": METHOD,
-    "a method of a class with a subclass": METHOD + "\nclass Longer(Memory):\n    def rewind(self):\n        pass\n",
-    "a class method": METHOD.replace("    def _pause(self)", "    @classmethod\n    def _pause(cls)"),
-    "a static method": METHOD.replace("self._pause()", "Memory._pause()").replace(
-        "    def _pause(self)", "    @staticmethod\n    def _pause()"
-    ),
 }
 UNSURE = {
     "a global that a function sets": IMPORT + CALL + "def quiet():\n    global _pause\n    _pause = print\n",
@@ -66,23 +48,10 @@ UNSURE = {
     "a function that calls itself": CALL + "def _pause():\n    _pause()\n",
     "PyTorch's own, replaced": IN_PLACE + "def quiet():\n    torch._dynamo.graph_break = print\n",
     "another torch": IN_PLACE.replace("import torch\n", "import torch\nimport elsewhere as torch\n"),
-    "a method that calls itself": METHOD.replace("torch._dynamo.graph_break()", "self._pause()"),
-    "a method, bound again": METHOD + "    _pause = print\n",
-    "a method, replaced for one object": METHOD.replace("self._pause()", "self._pause = print\n        self._pause()"),
-    "a method, replaced for the class": METHOD + "\nMemory._pause = print\n",
-    "a method that a subclass overrides": METHOD + "\nclass Longer(Memory):\n    def _pause(self):\n        print()\n",
-    "a method that a subclass binds": METHOD + "\nclass Longer(Memory):\n    _pause = print\n",
-    "a method that a mixin has": METHOD
-    + "\nclass Loud:\n    def _pause(self):\n        print()\n\nclass Longer(Loud, Memory):\n    pass\n",
-    "a method of another self": METHOD.replace("append(self)", "append(this, self)"),
-    "a method of a self that is bound again": METHOD.replace(
-        "self._pause()", "self = self.other\n        self._pause()"
-    ),
 }
 #: What the module has, and what another one does with it.
 ELSEWHERE = {
     "an alias that is replaced": (IMPORT + CALL, "import memory\nmemory._pause = print\n"),
-    "a subclass": (METHOD, "from memory import Memory\nclass Loud(Memory):\n    def _pause(self):\n        print()\n"),
     "PyTorch's own, replaced": (IN_PLACE, "import torch\ntorch._dynamo.graph_break = print\n"),
 }
 

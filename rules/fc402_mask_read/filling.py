@@ -1,4 +1,4 @@
-"""Sums, means and losses of what a mask selects, over all of it: the others are filled with what adds nothing."""
+"""Sums and means of what a mask selects, over all of it: the others are filled with what adds nothing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from patcher.facts.effects.unchanged import Unchanged
 from patcher.facts.masks.masked_reads import MaskedRead, MaskedReads
 from patcher.facts.values.types import Category
 from patcher.rule import Code, Edit, Enclose, Insert, Replace, block, filled, stacked
-from rules.fc402_mask_read.reducing import Reducing, SelectedLoss
+from rules.fc402_mask_read.reducing import Reducing
 
 _SIGNS: dict[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
 _ORDER = "sums may differ in their last bits, for they are taken in another order"
@@ -34,10 +34,7 @@ class Filling(Analysis):
         self.writing = facts.writing
 
     def of(self, read: MaskedRead) -> Filled | str | None:
-        """For a sum, mean or loss of what ``read`` gives, or of the name that it gets; None where it is no such."""
-        if (loss := self.facts.ask(Reducing).loss_of(read.node)) is not None:
-            first = loss.reads[0].node
-            return self._lost(loss) if read.node is first else Filled((), "", first)
+        """For a sum or mean of what ``read`` gives, or of the name that it gets; None where it is no such."""
         if not (read.sure and read.first):
             return None
         reduced, named = self.facts.ask(MaskedReads).reduced(read), self.facts.ask(Reducing).named(read)
@@ -84,36 +81,6 @@ class Filling(Analysis):
         # what the name holds is asked for, not once more who runs: behind a graph break that may be eager code
         chosen = Replace(call, Code(f"{{0}} if {count} is None else {{1}}", (call, divided)))
         return Filled((Insert(statement, (Code(f"{count} = None"),)), *edits, chosen), assumption, read.node)
-
-    def _lost(self, loss: SelectedLoss) -> Filled | str:
-        """A loss of what is selected of two tensors."""
-        (first, second), call = loss.reads, loss.call
-        statement = self.syntax.statement_of(call)
-        if reason := self._why_not(first, statement) or self._why_not(second, statement):
-            return reason
-        if loss.fills is None:
-            turned = isinstance(first.mask, ast.UnaryOp) and isinstance(first.mask.op, ast.Invert)
-            others = Code("{0}" if turned else "~{0}", (first.mask.operand if turned else first.mask,))  # type: ignore[attr-defined]
-            scores = Code("{0}.flatten(0, {1}.ndim - 1)", (first.base, first.mask))
-            classes = Code(f"{{0}}.masked_fill({{1}}, {loss.ignored}).flatten()", (second.base, others))
-            assumption = f"{_ORDER}; the target holds a class for each place of the mask, and all scores are finite"
-            ignoring = Code("{0}", (filled(call, {first.node: scores, second.node: classes}),))
-            edits = self.compiled(statement, (), call, ignoring)
-            return edits if isinstance(edits, str) else Filled(edits, assumption, first.node)
-        if not isinstance(first.base, ast.Name):
-            return f"`{ast.unparse(first.base)}` is not a plain name"
-        kept, lines = self._kept(first, first.base, spread=True)
-        fills = zip(loss.reads, loss.fills, strict=True)
-        replaced: dict[ast.AST, Code] = {
-            r.node: Code(f"{{0}}.masked_fill(~{{1}}, {fill})", (r.base, kept)) for r, fill in fills
-        }
-        given = [("", a) for a in call.args] + [(f"{k.arg}=", k.value) for k in call.keywords if k.arg != "reduction"]
-        text = ", ".join(f"{before}{{{n}}}" for n, (before, _) in enumerate(given, 1))
-        parts = (call.func, *(filled(e, replaced) for _, e in given))
-        summed = Code(f'{{0}}({text}, reduction="sum")', parts)
-        whole = summed if loss.reduction == "sum" else Code("{0} / {1}.sum()", (summed, kept))
-        edits = self.compiled(statement, lines, call, whole)
-        return edits if isinstance(edits, str) else Filled(edits, f"{_ORDER}; both sides have one shape", first.node)
 
     # --- in compiled code only, so that eager code gives what it gave, to the last bit --------------------------------
 

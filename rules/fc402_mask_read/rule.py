@@ -45,9 +45,7 @@ class MaskRead(Rule):
         mask; ``x[mask].sum()``, ``mean``, ``any`` and ``all`` reduce ``x`` with the other places filled in;
         ``y[mask] = f(x[mask])`` with an element-wise ``f`` becomes ``y.copy_(torch.where(mask, f(x), y))``.
 
-        A mean or sum of a name that what is selected has got, and a loss of what one mask selects of two tensors, keep
-        all places and add nothing for the others: ``F.mse_loss(x[mask], y[mask])`` fills both and divides the sum,
-        ``F.cross_entropy(scores[mask], ids[mask])`` gets a class that it ignores.
+        A mean or sum of a name that what is selected has got keeps all places and adds nothing for the others.
 
         ``y[mask] = g(x[mask])`` with a function ``g`` of the same file that works along last dimensions gives ``g`` all
         rows, with the first row that is set in the place of those that are not, and keeps what the mask selects.
@@ -63,8 +61,8 @@ class MaskRead(Rule):
         0-d tensor may stand where the number stood: in a comparison with an int that is tested, put in a message, or
         handed to a function of the project that does nothing but check it. Safe for ``any`` and ``all`` of boolean and
         ``sum`` of integer tensors, and for assignments that add, subtract, multiply and the like without a chance of an
-        error or of an infinite gradient at the places that are left out. Unsafe for ``sum`` and ``mean`` of floats, and
-        for losses: they add up in another order, and a mask that does not fit may be no error any more. Eager code
+        error or of an infinite gradient at the places that are left out. Unsafe for ``sum`` and ``mean`` of floats:
+        they add up in another order, and a mask that does not fit may be no error any more. Eager code
         keeps what it had. Unsafe for a function of rows: it is taken to treat each by itself, and one row at least to
         be set. Unsafe for what modules do to rows, in compiled code only: by cost and rounding, and because each row
         has to be computed by itself, which is taken for granted of the modules that the finding names unless this file

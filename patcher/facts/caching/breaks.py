@@ -1,4 +1,4 @@
-"""Explicit graph breaks: which statements make one, also under a guard, through an alias or through a function.
+"""Explicit graph breaks: which statements make one, under a guard, by an alias or by a function of the module too.
 
 Such a statement may be taken out, so a name counts only when it is sure that nothing else is ever called by it.
 """
@@ -51,10 +51,10 @@ class GraphBreaks(Analysis):
         return False
 
     def _stands_for(self, func: ast.expr, targets: frozenset[str]) -> bool:
-        """Whether ``func`` is one of ``targets`` wherever it is called: by import, as an alias or as a method."""
+        """Whether ``func`` is one of ``targets`` wherever it is called: by import or as an alias."""
         if any(self.project.replaces(t.rpartition(".")[2]) for t in targets):
             return False  # somebody replaces PyTorch's own
-        if self._imported(func, targets) or self._is_method(func, targets):
+        if self._imported(func, targets):
             return True
         return isinstance(func, ast.Name) and self._is_alias(func, targets)
 
@@ -172,40 +172,9 @@ class GraphBreaks(Analysis):
 
     # --- functions --------------------------------------------------------------------------------------------------
 
-    def _is_method(self, func: ast.expr, targets: frozenset[str]) -> bool:
-        """Whether ``func`` is ``self.name``, or the same on the class, of a method that only breaks the graph."""
-        method = self.syntax.method_of(func)
-        if not isinstance(func, ast.Attribute) or not isinstance(func.value, ast.Name) or method is None:
-            return False
-        cls, (_, owner) = self.syntax.class_of(method), self._bound(func.value)
-        first = [*method.args.posonlyargs, *method.args.args][:1]
-        if cls is None or not owner or owner not in ([cls], first):
-            return False
-        key = (cls, func.attr, targets)
-        if key not in self._known:
-            self._known[key] = False  # a method that calls itself ends here
-            own = self._bindings.get((cls, func.attr), [])
-            wraps = len(own) == 1 and isinstance(own[0], ast.FunctionDef) and self._wraps(own[0], targets)
-            self._known[key] = wraps and self._is_only(func.attr, cls)
-        return self._known[key]
-
-    def _is_only(self, method: str, cls: ast.ClassDef) -> bool:
-        """Whether an instance of ``cls``, or of a class above or below, has no other ``method``."""
-        project = self.project
-        if not project.whole or method in project.foreign_stores:
-            return False
-        name = f"{self.module}.{self.syntax.qualname(cls)}"
-        for owner in project.family(name)[0]:
-            found = project.known_class(owner)
-            if found is not None and method in found.stores | found.init_stores | found.declared:
-                return False
-            if found is not None and method in found.methods and owner != name:
-                return False
-        return True
-
     def _wraps(self, function: ast.FunctionDef, targets: frozenset[str]) -> bool:
         """Whether ``function`` does nothing but break the graph."""
-        plain = all(dotted(d) in ("staticmethod", "classmethod") for d in function.decorator_list)
+        plain = not function.decorator_list
         body = [s for s in function.body if not _is_docstring(s)]
         return targets == api.GRAPH_BREAK and plain and bool(body) and all(map(self.is_break, body))
 
