@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from patcher.facts import Facts
@@ -15,6 +16,7 @@ from patcher.facts.syntax.written import is_literal
 from patcher.facts.tables import torch_api as api
 from patcher.facts.values.certainty import Certainty, Grade
 from patcher.facts.values.types import INT64, Category, Kind, Value
+from rules.fc102_data_dependent_guard.flagged import Flagged
 
 #: Functions that decide something about tensors on the host.
 _HOST_TESTS = frozenset({"torch.equal", "torch.allclose", "torch.is_nonzero"})
@@ -59,6 +61,13 @@ class Required:
 
 
 @dataclass(frozen=True)
+class AnyOf:
+    """At least one of ``parts`` has to hold; all of them can be evaluated at any time."""
+
+    parts: tuple[Required, ...]
+
+
+@dataclass(frozen=True)
 class Plain:
     """``expr``, a Python value, has to be ``truth``."""
 
@@ -74,7 +83,7 @@ class When:
     then: tuple[Demand, ...]
 
 
-Demand = Required | Plain | When
+Demand = Required | AnyOf | Plain | When
 
 
 @dataclass(frozen=True)
@@ -98,6 +107,7 @@ class Guards(Analysis):
         self.conditions = facts.ask(Conditions)
         self.caught = facts.ask(Caught)
         self.certainty = facts.ask(Certainty)
+        self.flagged = facts.ask(Flagged)
         self._known: dict[ast.stmt, Guard | str | None] = {}
 
     def of(self, statement: ast.stmt) -> Guard | str | None:
@@ -123,9 +133,22 @@ class Guards(Analysis):
 
     def reads_data(self, test: ast.expr) -> bool:
         """Whether deciding ``test`` in compiled code reads tensor data on the host."""
-        if any(map(self._is_host_test, ast.walk(test))):
+        if any(map(self._is_host_test, ast.walk(test))) or self._reads_flagged(test):
             return True
         return self.conditions.reads_data(test) and self._reads_here(test)
+
+    def _reads_flagged(self, e: ast.expr) -> bool:
+        """Whether deciding ``e`` in compiled code asks for what a name holds that may be a tensor behind flags."""
+        match e:
+            case ast.BoolOp(op=op, values=values):
+                for v in values:
+                    if self._reads_flagged(v):
+                        return True
+                    if self.facts.eager_tests.ends_compiled(v, op):
+                        return False
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                return self._reads_flagged(operand)
+        return self.flagged.tensor(e) is not None
 
     def _reads_here(self, e: ast.expr) -> bool:
         """Whether evaluating ``e`` as a truth value reads a tensor, rather than a number that was read before."""
@@ -245,27 +268,57 @@ class Guards(Analysis):
             if isinstance(demands, str):
                 return demands
             found += demands
+        asked = {name for v in values for name in self._asked_for_tensors(v)}
+        for v in (d.expr for d in found if isinstance(d, Plain)):
+            if isinstance(v, ast.Compare) and isinstance(v.ops[0], _ORDER) and asked & set(_operands(v)):
+                return f"`{ast.unparse(v)}` reads the tensor on the host, where it is one"
         return tuple(found)
 
+    def _asked_for_tensors(self, test: ast.expr) -> Iterator[str]:
+        """The names that ``test`` asks whether they are tensors."""
+        for n in ast.walk(test):
+            match n:
+                case ast.Call(args=[ast.Name(id=name), kinds]) if self.syntax.builtin(n) == "isinstance":
+                    if any(self.syntax.qualified(k) == "torch.Tensor" for k in ast.walk(kinds)):
+                        yield name
+
     def _any(self, values: list[ast.expr], truth: bool) -> tuple[Demand, ...] | str:
-        """One of ``values``, of which one is a tensor, has to be ``truth``: Python stops looking there."""
+        """One of ``values`` has to be ``truth``: Python stops looking there."""
         data = [v for v in values if self.reads_data(v)]
-        if len(data) > 1:
-            return "one of several tensors has to hold"
         first = values.index(data[0])
-        tests = [v for v in values if v is not data[0]]
-        for n in (n for v in tests for n in ast.walk(v) if isinstance(n, ast.Name)):
-            if any(d.value is not None and self.conditions.reads_data(d.value) for d in self.inference.definitions(n)):
-                return f"`{n.id}` may be a tensor"
-        for v in values[first + 1 :]:
-            if self.inference.of(v).kind is not Kind.PYTHON or self.effects.why_not_total(v):
+        tests = [v for v in values if v not in data]
+        for v in values[first:]:
+            if v in tests and (self.inference.of(v).kind is not Kind.PYTHON or self.effects.why_not_total(v)):
                 return f"`{ast.unparse(v)}` would be evaluated before the tensor"
-        demands = self._demands(data[0], truth)
-        if len(values) - 1 > first and (reason := self.effects.why_not_total(data[0])) is not None:
-            return reason
-        return demands if isinstance(demands, str) else (When(tuple((v, not truth) for v in tests), demands),)
+        demands: tuple[Demand, ...] | str
+        if len(data) == 1:
+            demands = self._demands(data[0], truth)
+            if len(values) - 1 > first and (reason := self.effects.why_not_total(data[0])) is not None:
+                return reason
+        else:
+            parts: list[Required] = []
+            late = any(v in tests for v in values[first:])
+            for v in data:
+                inner = self._demands(v, truth)
+                if isinstance(inner, str):
+                    return inner
+                part = inner[0]
+                if len(inner) > 1 or not isinstance(part, Required):
+                    return f"`{ast.unparse(v)}` is more than one tensor"
+                if v is not data[0] or late:
+                    if (reason := self.effects.why_not_total(part.expr)) is not None:
+                        return reason
+                    if not part.scalar:
+                        return f"`{ast.unparse(part.expr)}` may have several elements"
+                parts.append(part)
+            demands = (AnyOf(tuple(parts)),)
+        if isinstance(demands, str) or not tests:
+            return demands
+        return (When(tuple((v, not truth) for v in tests), demands),)
 
     def _required(self, test: ast.expr, truth: bool) -> Required | str:
+        if (tensor := self.flagged.tensor(test)) is not None:
+            return Required(test, truth, scalar=self.inference.of(tensor).is_scalar_tensor, sure=False)
         value = self.inference.of(test)
         if value.is_tensor and not self.certainty.is_used(test):
             return f"`{ast.unparse(test)}` may be a Python value, or an array"
@@ -276,6 +329,12 @@ class Guards(Analysis):
                 held = self.inference.of(tensor)
                 if held.is_tensor and self.certainty.is_used(tensor):
                     return self._held(tensor, held, truth)
+            case ast.Call(func=func) if self.syntax.qualified(func) == "torch.is_nonzero" and len(test.args) == 1:
+                held = self.inference.of(test.args[0])
+                if held.is_tensor:
+                    return self._held(test.args[0], held, truth)
+            case ast.Call(func=ast.Attribute() as func) if self.syntax.qualified(func) == "torch.allclose":
+                return Required(test, truth, True, True, stands=(Stand(test, test, "isclose"),))
             case ast.Compare(left=left, ops=[op], comparators=[right]) if isinstance(op, _ORDER):
                 return self._compared(test, left, right, truth)
         return f"`{ast.unparse(test)}` reads the tensor on the host"
@@ -328,6 +387,10 @@ def _expressions(s: ast.stmt) -> list[ast.expr]:
     return [n for n in ast.iter_child_nodes(s) if isinstance(n, ast.expr)] + [
         e for n in ast.iter_child_nodes(s) if isinstance(n, ast.stmt) for e in _expressions(n)
     ]
+
+
+def _operands(test: ast.Compare) -> Iterator[str]:
+    return (side.id for side in (test.left, *test.comparators) if isinstance(side, ast.Name))
 
 
 def _binds(e: ast.expr) -> bool:

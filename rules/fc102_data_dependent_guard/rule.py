@@ -21,7 +21,9 @@ from patcher.rule import (
     Example,
     Finding,
     Fix,
+    Insert,
     NearMiss,
+    Replace,
     ReplaceStatements,
     Rule,
     Where,
@@ -29,7 +31,8 @@ from patcher.rule import (
     filled,
 )
 from rules.fc102_data_dependent_guard.examples import INVALID, VALID
-from rules.fc102_data_dependent_guard.guards import Demand, Guard, Guards, Plain, Required, When
+from rules.fc102_data_dependent_guard.guards import AnyOf, Demand, Guard, Guards, Plain, Required, When
+from rules.fc102_data_dependent_guard.known_tests import KnownTests
 
 
 class DataDependentGuard(Rule):
@@ -53,19 +56,24 @@ class DataDependentGuard(Rule):
         Safe. What passed still passes, with the same values; what raised still raises, but compiled code raises a
         ``RuntimeError`` with the constant part of the message, and later. On a GPU it is a device-side assertion: the
         error shows at the next synchronisation, what follows the check may run before it, and the process cannot go on
-        with that GPU. A condition that may be a number or an array for some caller is made a tensor; one that is not
-        known to have rank 0 is reshaped to ``()``, which raises for several, as ``if`` does. Numbers that ``.item()``
-        gave are compared as tensors only where no digit is lost.
-
-        Unsafe where something would be found in another state after the error: its function, or one of the same file
-        that calls it, sets an attribute above it, or writes in place into a tensor that others hold; the code before
-        the ``raise``, or in its message, changes what others see; a ``finally`` or a context manager notes the error.
-        Unsafe as well where the error is a class of the project's own and none by its name, and where a docstring tells
-        of it (``Raises:``).
-
-        Not fixed where something may catch the error, in this file, in another one of the project or in one around it;
-        where the error is one that Python takes (``StopIteration``); where the ``if`` has other branches, or one of
-        several tensors has to hold; and where a flag that is off by default asks for the check.
+        with that GPU. So the check is left alone where something may catch the error, in this file, in another one of
+        the project or in one around it (a ``try``, a context manager, ``asyncio.gather`` that returns exceptions), and
+        where the error is one that Python takes (``StopIteration``); a caller outside of compiled code that takes
+        whatever error there is, or a ``RuntimeError`` where that is what the check raises, takes this one as well.
+        Unsafe, for it would find other objects then, where its function, or one of the same file that calls it,
+        sets an attribute above it, or writes in place into a tensor that others hold (a backend does that at
+        the end of the graph), or the code before the ``raise``, or in its message, changes what others see, or
+        a ``finally`` or a context manager notes the error on its way: an error inside of a graph keeps nothing
+        of that (what callers in other files have set is not asked for). Unsafe as well where the error is a
+        class of the project's own and none by its name, and where a docstring tells of it (``Raises:``), that
+        of the function, of its class or of one that gets to it: somebody relies on its type, in code that is
+        not read (what torch's own check functions raise stays of one type). A condition that may be a number or
+        an array for some caller is made a tensor; one that is not known to have rank 0 is reshaped to ``()``,
+        which raises for several, as ``if`` does. Tensors that Python would not look at (after ``and``) are
+        looked at only when that cannot fail. Numbers that ``.item()`` gave are compared as tensors only where
+        no digit is lost. Anything else is reported and left alone, and so is a check that runs only when a flag
+        is set that is off by default (a parameter, an attribute, one of a module, an environment variable): who
+        sets it looks for errors, and not for speed.
 
     References:
         ``torch._assert_async``; PyTorch, "Data-dependent control flow" (graph break GB0170). The check function of
@@ -94,6 +102,10 @@ class DataDependentGuard(Rule):
         if (above := _loop_above(node, facts)) is not None:
             dropped = f"the loop in line {above.lineno} reads tensors: what follows it runs eagerly"
             yield Finding(node, "a check of tensor data that raises", assumption=dropped)
+            return
+        known = None if isinstance(node, ast.Expr) else facts.ask(KnownTests).edit(node.test)
+        if known is not None:
+            yield Finding(node, "a check reads numbers that the host knows from a tensor", Fix((known,)))
             return
         message = "a check of tensor data that raises ends the graph"
         reach = facts.ask(Frequency).of(node)
@@ -152,11 +164,13 @@ class _Writer:
             return (ReplaceStatements((node,), tuple(Code(c.template, (*c.parts, *said)) for c in lines)),)
         if not getattr(node, "orelse", ()) and facts.compiled_only(node):
             return (ReplaceStatements((node,), tuple(map(self.line, demands))),)
-        if isinstance(node, ast.If) and (node.orelse or is_elif):
-            return "it is one of several branches"
         if isinstance(node, ast.If) and any(isinstance(d, Plain) for d in demands):
-            return "it mixes tensors and Python values"
-        return (Enclose((node,), self.clauses(demands, "\nelse:")),)
+            return self.beside(node)
+        if not isinstance(node, ast.If) or not node.orelse:
+            return (Enclose((node,), self.clauses(demands, "\nelse:")),)
+        if is_elif:
+            return "it is one of several branches"
+        return self.apart(node, node.test), Insert(node, (self.clauses(demands),))
 
     def splits(self, demand: Demand) -> bool:
         """Whether one assertion for ``demand`` says the same, also where it is no tensor, in eager code."""
@@ -172,6 +186,19 @@ class _Writer:
                 return True
         return isinstance(e, ast.Call) and (self.facts.syntax.qualified(e.func) or "").startswith("torch.")
 
+    def beside(self, node: ast.If) -> tuple[Edit, ...] | str:
+        """A test of Python values stays; the tensors in it are for eager code, and checked below it."""
+        data = [v for v in getattr(node.test, "values", ()) if self.facts.ask(Guards).reads_data(v)]
+        demands = [d for d in self.guard.demands if not isinstance(d, Plain)]
+        whole = isinstance(node.test, ast.BoolOp) and isinstance(node.test.op, ast.Or) and not node.orelse
+        if not whole or len(data) != len(demands) or self.facts.syntax.is_elif(node):
+            return "it mixes tensors and Python values"
+        return *(self.apart(node, v) for v in data), Insert(node, (self.clauses(demands),), after=True)
+
+    def apart(self, node: ast.If, test: ast.expr) -> Replace:
+        """``test`` is for eager code."""
+        return Replace(test, Code(f"not {self.torch}.compiler.is_compiling() and {{0}}", (test,)))
+
     def clauses(self, demands: Iterable[Demand], end: str = "") -> Code:
         """What compiled code does in the place of the guard."""
         made = block(Code(f"if {self.torch}.compiler.is_compiling():"), [self.line(d) for d in demands])
@@ -186,6 +213,11 @@ class _Writer:
             case Plain(expr=expr, truth=truth):
                 text = ast.unparse(expr)
                 return Code(f"assert {'' if truth else 'not '}{{0}}{self.text(text, said)}", (expr,))
+            case AnyOf(parts=parts):
+                holes = " | ".join(f"{{{i}}}" for i in range(len(parts)))
+                tensor = Code(holes, tuple(self.tensor(p, whole=False) for p in parts))
+                if not parts[0].scalar:
+                    tensor = Code("{0}.reshape(())", (tensor,))
             case Required():
                 tensor = self.tensor(demand)
         if isinstance(self.node, ast.Assert):
@@ -205,8 +237,8 @@ class _Writer:
         literals = map(literal, (*self.guard.texts, *failed))
         return next((f", {literal}" for literal in literals if len(literal) <= room), "")
 
-    def tensor(self, part: Required) -> Code:
-        """The tensor with one element that is true where ``part`` holds."""
+    def tensor(self, part: Required, *, whole: bool = True) -> Code:
+        """The tensor with one element that is true where ``part`` holds; as boolean unless that is the ``whole``."""
         match part:
             case Required(expr=ast.Compare(left=a, ops=[op], comparators=[b]), truth=False, scalar=True, stands=()):
                 if part.boolean and isinstance(op, (ast.Eq, ast.NotEq)):
@@ -218,17 +250,26 @@ class _Writer:
             made = Code(f"{self.torch}.as_tensor({{0}})", (made,))
         if part.every:
             return Code("{0}.all()" if part.boolean else "{0}._is_all_true()", (made,))
-        if not part.scalar:
+        if not part.scalar and whole:
             made = Code("{0}.reshape(())", (made,))
         if not part.truth and isinstance(self.node, ast.Assert) and not self.is_sure(part.expr):
             return Code("{0} == 0", (made,))
         if not part.truth:
             return Code("~{0}" if part.boolean else f"{self.torch}.logical_not({{0}})", (made,))
-        return made
+        return made if part.boolean or whole else Code("{0}.bool()", (made,))
 
     def read(self, part: Required) -> ast.expr | Code:
         """The tensor of ``part``, with nothing in it that reads on the host."""
-        return filled(part.expr, {s.read: Code(f"{{0}}{s.suffix}", (s.tensor,)) for s in part.stands})
+        call = part.expr
+        if isinstance(call, ast.Call) and any(s.suffix == "isclose" for s in part.stands):
+            words = [f"{{{i}}}" if k is None else f"{k}={{{i}}}" for i, k in enumerate(_keywords(call))]
+            values = (*call.args, *(k.value for k in call.keywords))
+            return Code(f"{self.torch}.isclose({', '.join(words)}).all()", values)
+        return filled(call, {s.read: Code(f"{{0}}{s.suffix}", (s.tensor,)) for s in part.stands})
+
+
+def _keywords(call: ast.Call) -> list[str | None]:
+    return [*(None for _ in call.args), *(k.arg for k in call.keywords)]
 
 
 def _text(guard: Guard, node: ast.If | ast.Assert | ast.Expr) -> str:

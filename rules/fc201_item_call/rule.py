@@ -11,12 +11,12 @@ from patcher.facts.checks.caught import Caught
 from patcher.facts.checks.lasting import Lasting
 from patcher.facts.effects.gradient_mode import GradientMode
 from patcher.facts.numbers.asked_numbers import AskedNumbers
+from patcher.facts.numbers.known_numbers import Known, KnownNumbers
 from patcher.facts.tables import torch_api as api
 from patcher.facts.values.certainty import Certainty
 from patcher.rule import Applicability, Code, Cost, Example, Finding, Fix, NearMiss, Replace, Rule
 from rules.fc201_item_call.array_bounds import ArrayBounds
 from rules.fc201_item_call.examples import INVALID, VALID
-from rules.fc201_item_call.known_numbers import Known, KnownNumbers
 from rules.fc201_item_call.number_flow import is_size
 
 _DATA = "what it holds is known only when the code runs"

@@ -11,6 +11,7 @@ from patcher.facts.running.variations import Variations
 from patcher.facts.syntax.tree import FunctionNode
 from patcher.facts.tables import torch_api as api
 from patcher.facts.zones.clusters import Clusters
+from patcher.facts.zones.scripting import Scripting
 from patcher.rule import Applicability, Code, Cost, Decorate, Example, Finding, Fix, NearMiss, Rule, Where
 from rules.fc207_scattered_breaks.examples import INVALID, VALID
 
@@ -31,10 +32,6 @@ _MAKERS = frozenset({"torch", "triton", "numba", "jax", "typing", "typing_extens
 #: Methods with names of Python's own that are called as any other.
 _CALLED = frozenset({"__call__", "__getitem__"})
 _HELD = frozenset({"forward", "__call__"})
-_LITTLE = (
-    "nothing compiles it with `fullgraph=True`, `torch.export` or `torch.jit.script`, and its operators are of little "
-    "weight"
-)
 
 
 class ScatteredBreaks(Rule):
@@ -62,8 +59,9 @@ class ScatteredBreaks(Rule):
         ``fullgraph=True`` and ``torch.export`` fail at it.
         Left alone are a function that is compiled itself, ``forward`` of a model that was run, coroutines, generators
         (their bodies run where they are asked), functions that stand in others or call themselves, methods that Python
-        calls by itself, what is given to a decorator of a compiler or registry, and what has a comment on how it is
-        compiled.
+        calls by itself, what is given to a decorator of a compiler or registry, what looks at its callers, files that
+        ask functions for their code or defaults, and what has a comment on how it is compiled. A decorator of the
+        project is taken to call what it is given, and to ask it for nothing else.
 
     References:
         PyTorch, "torch.compiler.disable"; "Skip calling `torch.compiler.disable()`d function" (graph break GB0098).
@@ -95,7 +93,12 @@ class ScatteredBreaks(Rule):
         if why or disable is None:
             yield Finding(node, message, assumption=why)
             return
-        yield Finding(node, message, Fix((Decorate(node, Code(disable)),), Applicability.UNSAFE), _LITTLE)
+        assumption = (
+            "nothing compiles it with `fullgraph=True` or `torch.export`, and its operators are of little weight"
+        )
+        if scripted := facts.ask(Scripting).why(node, widely=True):
+            assumption += f"; `torch.jit.script` does not compile it: {scripted}"
+        yield Finding(node, message, Fix((Decorate(node, Code(disable)),), Applicability.UNSAFE), assumption)
 
     invalid: ClassVar[tuple[Example, ...]] = INVALID
     valid: ClassVar[tuple[NearMiss, ...]] = VALID
@@ -110,8 +113,8 @@ def _why_not(function: FunctionNode, facts: Facts) -> str:
         return f"`{name}` is a generator, which runs where it is asked"
     if syntax.function_of(function) is not None:
         return f"`{name}` is made anew with every call of the function around it"
-    if told := facts.ask(Clusters).why_not_alone(function):
-        return told
+    if facts.scripted:
+        return "`torch.jit.script` is used in this file"
     if name.startswith("__") and name.endswith("__") and name not in _CALLED:
         return f"Python calls `{name}` by itself"
     scope = syntax.scope_of(function)
@@ -124,6 +127,8 @@ def _why_not(function: FunctionNode, facts: Facts) -> str:
         what = syntax.qualified(called) or ast.unparse(called)
         if what not in _PLAIN | _DESCRIPTORS and what.partition(".")[0] in _MAKERS:
             return f"`@{ast.unparse(called)}` takes the function as it is"
+    if told := facts.ask(Clusters).why_not_wrapped(function):
+        return told
     line = facts.comments.about_compiling(function.lineno, function.end_lineno or function.lineno)
     return f"the comment in line {line} speaks of how it is compiled: whoever wrote it has looked" if line else ""
 

@@ -165,6 +165,26 @@ class Net(nn.Module):
         run=_RUN,
     ),
     Example(
+        title="passed on by a method",
+        before="""class Net(nn.Module):
+    def _attend(self, q, k, causal=False):
+        return F.scaled_dot_product_attention(q, k, k, is_causal=causal)
+
+    def forward(self, q, k):
+        first = self._attend(q, k, q.shape[2] == k.shape[2])  # nothing cached yet
+        return self._attend(first, k, causal=k.shape[2] != q.shape[2] or first.shape[2] > 1)
+""",
+        after="""class Net(nn.Module):
+    def _attend(self, q, k, causal=False):
+        return F.scaled_dot_product_attention(q, k, k, is_causal=causal)
+
+    def forward(self, q, k):
+        first = self._attend(q, k, True if q.shape[2] == k.shape[2] else False)  # nothing cached yet
+        return self._attend(first, k, causal=True if k.shape[2] != q.shape[2] or first.shape[2] > 1 else False)
+""",
+        run=_RUN,
+    ),
+    Example(
         title="one of several assignments, of a number that is not known",
         before="""class Net(nn.Module):
     def forward(self, q, k, cache=None):
@@ -175,8 +195,7 @@ class Net(nn.Module):
             causal = cache.length == 0
         return F.scaled_dot_product_attention(q, k, k, is_causal=causal)
 """,
-        after="""\
-class Net(nn.Module):
+        after="""class Net(nn.Module):
     def forward(self, q, k, cache=None):
         if cache is None:
             causal = True
@@ -185,7 +204,6 @@ class Net(nn.Module):
             causal = True if cache.length == 0 else False
         return F.scaled_dot_product_attention(q, k, k, is_causal=causal)
 """,
-        unsafe=True,
         run="""
 class Cache:
     def __init__(self, length):
@@ -200,6 +218,89 @@ def qk(n):
 
 calls = [(*qk(3), Cache(n)) for n in (0, 4, 5, 6)]
 """,
+    ),
+    Example(
+        title="worked out by a function of its own",
+        before="""class Net(nn.Module):
+    def forward(self, x):
+        x = F.interpolate(x, scale_factor=2.0, mode="bilinear", align_corners=self.small(x))
+        return F.dropout(x, 0.0, small := x.shape[2] == x.shape[3]) + small
+
+    def small(self, x):
+        if x.ndim != 4:
+            return False
+        return x.shape[2] <= 8 or x.shape[3] <= 8
+""",
+        after="""class Net(nn.Module):
+    def forward(self, x):
+        x = F.interpolate(x, scale_factor=2.0, mode="bilinear", align_corners=self.small(x))
+        return F.dropout(x, 0.0, small := (True if x.shape[2] == x.shape[3] else False)) + small
+
+    def small(self, x):
+        if x.ndim != 4:
+            return False
+        return True if x.shape[2] <= 8 or x.shape[3] <= 8 else False
+""",
+        run="""
+def make():
+    return Net()
+
+calls = [(torch.arange(2.0 * n * n).view(1, 2, n, n),) for n in (3, 5, 6, 7)]
+""",
+    ),
+    Example(
+        title="handed on to other modules of the file",
+        before="""class Attention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.out = nn.Linear(4, 4)
+
+    def forward(self, q, k, causal=False):
+        return self.attend(q, k, causal)
+
+    def attend(self, q, k, causal):
+        return self.out(F.scaled_dot_product_attention(q, k, k, is_causal=causal))
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = Attention()
+        self.layers = nn.ModuleList([Attention() for _ in range(2)])
+
+    def forward(self, q, k):
+        q = self.first.attend(q, k, q.shape[2] == k.shape[2])
+        causal = k.shape[2] == q.shape[2] or k.shape[2] < 2
+        for i, layer in enumerate(self.layers):
+            q = layer(q, k, causal=causal)
+        return q
+""",
+        after="""class Attention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.out = nn.Linear(4, 4)
+
+    def forward(self, q, k, causal=False):
+        return self.attend(q, k, causal)
+
+    def attend(self, q, k, causal):
+        return self.out(F.scaled_dot_product_attention(q, k, k, is_causal=causal))
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = Attention()
+        self.layers = nn.ModuleList([Attention() for _ in range(2)])
+
+    def forward(self, q, k):
+        q = self.first.attend(q, k, True if q.shape[2] == k.shape[2] else False)
+        causal = True if k.shape[2] == q.shape[2] or k.shape[2] < 2 else False
+        for i, layer in enumerate(self.layers):
+            q = layer(q, k, causal=causal)
+        return q
+""",
+        run=_RUN,
     ),
     Example(
         title="a number that is not known, where another branch has the flag too",

@@ -167,6 +167,58 @@ INVALID: tuple[Example, ...] = (
         run=_RUN,
     ),
     Example(
+        title="an object that __init__ makes, of a class that is known",
+        before="""from bisect import bisect_left
+
+
+class Words:
+    def __init__(self, entries):
+        self.entries = sorted(entries)
+
+    @property
+    def picture_id(self):
+        return bisect_left(self.entries, "<pic>")
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.words = Words(["a", "b", "<pic>"])  # the vocabulary
+        self.embed = nn.Embedding(16, 8)
+
+    def forward(self, ids):
+        slots = ids == self.words.picture_id  # where pictures go
+        return self.embed(ids) * (~slots).unsqueeze(-1)
+""",
+        after="""from bisect import bisect_left
+
+
+class Words:
+    def __init__(self, entries):
+        self.entries = sorted(entries)
+
+    @property
+    def picture_id(self):
+        return bisect_left(self.entries, "<pic>")
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.words = Words(["a", "b", "<pic>"])  # the vocabulary
+        self._picture_id = self.words.picture_id
+        self.embed = nn.Embedding(16, 8)
+
+    def forward(self, ids):
+        slots = ids == self._picture_id  # where pictures go
+        return self.embed(ids) * (~slots).unsqueeze(-1)
+""",
+        run="""def make():
+    return Net()
+calls = [(torch.tensor([[0, 1, 2, 3]]),), (torch.tensor([[1, 1, 0, 2], [3, 2, 1, 0]]),)]
+""",
+    ),
+    Example(
         title="only a flag leads to the use",
         before="""class Net(nn.Module):
     def __init__(self, words, pictures):

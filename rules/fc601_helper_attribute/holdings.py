@@ -19,6 +19,7 @@ from patcher.facts.syntax.tree import FunctionNode, dotted, walk
 from patcher.facts.tables import host_api
 from patcher.facts.tables import torch_api as api
 from patcher.facts.tables.wording import suggests_change, suggests_configuration, suggests_lookup
+from rules.fc601_helper_attribute.lookups import Lookup, Lookups
 from rules.fc601_helper_attribute.meetings import Meetings
 from rules.fc601_helper_attribute.provenance import CONTAINER_METHODS, NotHeldError, Provenance
 
@@ -40,7 +41,7 @@ class Read:
 
 @dataclass(frozen=True, eq=False)
 class Held:
-    """``self.name``, assigned by ``store`` in ``__init__``: an object of a class that is not in the project.
+    """``self.name``, assigned by ``store`` in ``__init__``; ``source``: its class, when that is in the project.
 
     ``reasons``: why it may be another object, a changed one, or None when it is read; empty when nothing says so.
     """
@@ -48,6 +49,7 @@ class Held:
     cls: ast.ClassDef
     name: str
     store: Store
+    source: str
     reads: tuple[Read, ...]
     reasons: tuple[str, ...]
 
@@ -58,6 +60,7 @@ class Holdings(Analysis):
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts)
         self.meetings = facts.ask(Meetings)
+        self.lookups = facts.ask(Lookups)
 
     def of(self, cls: ast.ClassDef) -> Iterator[Held]:
         """What instances of ``cls`` hold."""
@@ -84,9 +87,9 @@ class Holdings(Analysis):
                 reads = tuple(touched.reads())
             except NotHeldError:
                 continue
-            if reads and not origin.source:
+            if reads:
                 reasons = (*origin.reasons, *touched.reasons, *self._unsteady(facts, name, init, store))
-                yield Held(cls, attribute, store, reads, reasons)
+                yield Held(cls, attribute, store, origin.source, reads, reasons)
 
     def _unsteady(self, facts: ClassFacts, cls: str, init: FunctionNode, store: Store) -> Iterator[str]:
         """What may make the attribute another object than ``store`` assigned, or change the object."""
@@ -101,8 +104,15 @@ class Holdings(Analysis):
                 yield found.told
         yield from _detours(facts, init, store.statement)
 
+    def lookup(self, held: Held, read: Read) -> Lookup | None:
+        """What the read runs, when the object's class is in the project."""
+        if not held.source or len(read.path) > 1:
+            return None
+        return self.lookups.of(held.source, read.path[0])
+
     def changes(self, held: Held, read: Read) -> Iterator[str]:
         """What the project does to attributes of these names, be it on this object or on another."""
+        family = self.project.family(held.source)[0] if held.source else None
         cls = f"{self.module}.{self.syntax.qualname(held.cls)}"
         for part in read.path:
             for stored in sorted(f for f in self.project.foreign_stores if _related(part, f)):
@@ -111,15 +121,11 @@ class Holdings(Analysis):
             if f"?{part}" in self.project.doubts:
                 yield f"`{part}` may be missing: something asks whether it is there"
             for c, summary in self.project.classes():
-                if not self.project.is_module_class(c) and any(_related(part, s) for s in summary.stores):
-                    yield f"`{c.rpartition('.')[2]}` changes `{part}`"
-
-    def may_be_ours(self, read: Read) -> bool:
-        """Whether a class of the project works out what is read, so that the object may be one of it."""
-        asked = {read.path[0], "__getattr__"}
-        return any(
-            not asked.isdisjoint(s.methods) for c, s in self.project.classes() if not self.project.is_module_class(c)
-        )
+                if (family is None or c in family) and not self.project.is_module_class(c):
+                    if any(_related(part, s) for s in summary.stores):
+                        yield f"`{c.rpartition('.')[2]}` changes `{part}`"
+                    elif family is None and part == read.path[0] and {part, "__getattr__"} & summary.methods:
+                        yield from filter(None, [self.lookups.of(c, part).reason])
 
     def conditional(self, node: ast.AST, depth: int = 3) -> bool:
         """Whether ``node`` is only reached where a flag of the instance says so, as far as can be seen."""

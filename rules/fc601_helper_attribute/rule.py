@@ -39,15 +39,15 @@ class HostAttribute(Rule):
         is there, passes None for it, assigns an attribute of that name (or ``pad_token`` where ``pad_token_id`` is
         read) on any object, or calls a method on it whose name says that it changes something.
 
-        An object of a class that is in the files is left alone: Dynamo traces most of it. Of any other class
-        four things are taken for granted: the object has the attribute when the module is built (else the error
-        comes then, not at the first use); the value is an identifier or the like and no tensor, which its use
+        A class that is in the files is looked into: plain attributes, dataclasses and what Dynamo can trace are left
+        alone, as there is nothing to win, and what reads changed state, random numbers or the clock is not touched. Of
+        any other class four things are taken for granted: the object has the attribute when the module is built (else
+        the error comes then, not at the first use); the value is an identifier or the like and no tensor, which its use
         shows (``==`` with a tensor, a fill value, ``ignore_index``); a method with a name such as ``id_of``,
-        ``get_pad`` or ``convert_tokens_to_ids`` just looks something up; and nobody changes the value later in
-        a way that the files do not show. Where only a flag of the instance leads to the use, where a name
-        speaks of something that varies, or a class of the project has a method of that name, the fix is unsafe.
-        Modules, tensors, containers and configuration (by its name, or because layers are built from it) are
-        left alone.
+        ``get_pad`` or ``convert_tokens_to_ids`` just looks something up; and nobody changes the value later in a way
+        that the files do not show. Where only a flag of the instance leads to the use, or a name speaks of something
+        that varies, the fix is unsafe. Modules, tensors, containers and configuration (by its name, or because layers
+        are built from it) are left alone.
 
         A module that was pickled whole before the patch lacks the new attribute: load a state dict into a new one.
 
@@ -104,14 +104,19 @@ def _judge(held: Held, reads: list[Read], facts: Facts) -> tuple[str, str] | Non
     if meeting is Meeting.NONE:
         return None
     last, assumption = read.path[-1], ""
-    if meeting is not Meeting.NUMBER and (read.call or not wording.suggests_host_number(last)):
+    known = facts.ask(Holdings).lookup(held, read)
+    if known is not None and (known.plain or known.traced or known.tensors):
         return None
-    varies = any(map(wording.suggests_variation, (held.name, *read.path)))
-    if varies or facts.ask(Holdings).may_be_ours(read):
-        assumption = f"`{ast.unparse(read.node)}` does not change while the module lives"
-    if read.call and not wording.suggests_lookup(last):
-        assumption = f"`{last}` only looks something up"
+    if known is None or not known.complete:
+        if meeting is not Meeting.NUMBER and (read.call or not wording.suggests_host_number(last)):
+            return None
+        if any(map(wording.suggests_variation, (held.name, *read.path))):
+            assumption = f"`{ast.unparse(read.node)}` does not change while the module lives"
+        if read.call and not wording.suggests_lookup(last):
+            assumption = f"`{last}` only looks something up"
     reasons = [*held.reasons, *facts.ask(Holdings).changes(held, read)]
+    if known is not None and known.reason:
+        reasons.append(known.reason)
     if any(r.node.lineno != r.node.end_lineno for r in reads):
         reasons.append("it is spread over several lines")
     statements = (facts.syntax.statement_of(r.node) for r in reads)

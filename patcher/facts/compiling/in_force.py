@@ -7,7 +7,7 @@ from collections.abc import Collection
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
-from patcher.facts.zones.host_reads import HostReads
+from patcher.facts.zones.uncaptured import UncapturedReads
 
 
 class InForce(Analysis):
@@ -22,10 +22,11 @@ class InForce(Analysis):
     def takes_in(self, node: ast.AST, names: Collection[str]) -> bool:
         """Whether ``node``, which needs the settings ``names`` to be in a graph, is in one.
 
-        Not where its function tests a tensor, which no setting takes in.
+        Not where its function certainly decides on data in a way that no setting takes in. To raise for some data is
+        none: that can be said as a check, which is in the graph.
         """
         if not names or not self.names.issuperset(names):
             return False
         function = self.syntax.function_of(node)
-        reads = self.facts.ask(HostReads).of(function) if function is not None else ()
-        return not any(isinstance(self.syntax.parents[r.node], (ast.If, ast.While, ast.IfExp)) for r in reads)
+        left = self.facts.ask(UncapturedReads).of(function) if function is not None else ()
+        return all(found.way.startswith("raise if ") for found in left)

@@ -10,6 +10,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from patcher.facts.project.touches import How, Touch
+from patcher.facts.tables import torch_api as api
 
 if TYPE_CHECKING:
     from patcher.facts.project.index import ModuleSummary, Project
@@ -172,6 +173,27 @@ class Attributes:
                     elif (end := (to, s.module if to[0] == "~" else "")) not in seen and to[0] not in "<?":
                         seen.add(end)
                         stack.append(end)
+
+    def bool_argument(self, function: str, given: str | int, depth: int = 5) -> str | None:
+        """The bool argument of an operator that ``given``, a keyword or position, of a call of ``function`` is for."""
+        f, owner = self.project.function(function), function.rpartition(".")[0]
+        if f is None or not depth:
+            return None
+        if isinstance(given, int):
+            method = self.project.known_class(owner) is not None
+            if method and f.positional[:1] != ("self",):  # static, maybe: then it counts from another one
+                return None
+            given = next(iter(f.positional[given + method :]), "")
+        for _, t in self._at.get(f"{function}({given}", ()):
+            callee, is_argument, key = t.to.partition("[")
+            if callee in api.BOOL_ARGUMENTS:
+                return key
+            if is_argument and key != "*" and not callee.startswith((".", "?", "super.")):
+                at = int(key) if key.isdigit() else key
+                for target in self.project.effects.callees(callee, owner, function) or ():
+                    if (found := self.bool_argument(target, at, depth - 1)) is not None:
+                        return found
+        return None
 
     def _read_elsewhere(self, name: str) -> bool:
         """Whether compiled code that imports the dotted global reads it."""

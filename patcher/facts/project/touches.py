@@ -24,6 +24,7 @@ from patcher.facts.syntax.classes import INITIALISERS, REGISTRATIONS, pairs, sel
 from patcher.facts.syntax.tree import FunctionNode, Syntax, dotted, last_name
 from patcher.facts.syntax.written import all_parameters, defaults
 from patcher.facts.tables import call_effects as tables
+from patcher.facts.tables import torch_api as api
 from patcher.facts.tables.wording import suggests_change, suggests_configuration
 
 Owner = Callable[[ast.AST], tuple[ast.AST | None, str | None]]
@@ -502,7 +503,7 @@ class Touches:
             self._call(made)
         func, args = n.func, n.args
         last, what = last_name(func), self._imported(func)
-        self._options(n)
+        self._options(n, what)
         if (owner := _changed_by_name(func)) is not None:
             self._write(n, owner)
         elif last in _BY_NAME or last in REGISTRATIONS:
@@ -537,11 +538,15 @@ class Touches:
         else:
             self._handed(n, last, what)
 
-    def _options(self, n: ast.Call) -> None:
-        """What stands for ``out``."""
+    def _options(self, n: ast.Call, what: str | None) -> None:
+        """What stands for ``out``, and for arguments that are a bool."""
         for k in n.keywords:
             if k.arg == "out":
                 self._write(n, k.value)
+        for name, position in api.BOOL_ARGUMENTS.get(what or "", ()):
+            flags = n.args[position : position + 1] if position is not None else []
+            for flag in (*flags, *(k.value for k in n.keywords if k.arg == name)):
+                self._goes(n, flag, f"{what}[{name}")
 
     def _handed(self, n: ast.Call, last: str, what: str | None) -> None:
         """A function that is not known for what it does to its arguments, but by its name."""

@@ -5,12 +5,16 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
+from patcher.facts.project.does import asks_through
+from patcher.facts.project.touches import How as Touching
 from patcher.facts.running.preparation import Handed, Preparation
 from patcher.facts.syntax.imports import bindings_of_import
-from patcher.facts.syntax.tree import FunctionNode
+from patcher.facts.syntax.tree import FunctionNode, last_name
+from patcher.facts.syntax.written import defaults, is_stored
 from patcher.facts.tables import torch_api as api
 from patcher.facts.zones.bookwork import Bookkeepers
 from patcher.facts.zones.host_reads import HostRead, HostReads
@@ -23,6 +27,10 @@ _CAPTURES = frozenset({"capture_scalar_outputs", "capture_dynamic_output_shape_o
 _LITTLE = 16
 #: So many names may go from a zone to what follows it.
 _NAMES = 4
+#: What a function has that a wrapper around it, as a decorator makes, has not.
+_OWN = frozenset({"__code__", "__defaults__", "__kwdefaults__", "__globals__", "__closure__", "getfullargspec"})
+#: What tells of the functions around.
+_FRAMES = frozenset({"sys._getframe", "inspect.currentframe", "inspect.stack"})
 
 
 @dataclass(frozen=True)
@@ -31,6 +39,7 @@ class Cluster:
 
     ``first``: where the zone starts, with what it needs from above in ``handed``; None for the whole function.
     ``last``: where it ends, with the names that are read below it in ``left``; None for the end of the function.
+    ``flag``: a parameter, never given another value, for which a read runs when it is false, or true (``when``).
     """
 
     reads: tuple[HostRead, ...]
@@ -39,6 +48,8 @@ class Cluster:
     handed: tuple[Handed, ...] = ()
     last: ast.stmt | None = None
     left: tuple[str, ...] = ()
+    flag: str = ""
+    when: bool = False
 
 
 class Clusters(Analysis):
@@ -65,6 +76,9 @@ class Clusters(Analysis):
         if work.computes or self._is_entry(function):
             return self._inner(function, reads)
         sure = [r for r in reads if r.certain]
+        flag = ""
+        if not sure:
+            flag, sure = self._by_default(function, reads)
         if not sure or not self._is_worth_it(reads, function.body):
             return None
         if any(self.is_left_out(c) or isinstance(self.of(c), Cluster) for c in self._callers(function)):
@@ -74,7 +88,8 @@ class Clusters(Analysis):
         reason = self._why_whole(function)
         if reason:
             return reason
-        return self._from(function, self._start(function, sure[0]), reads)
+        first = self._start(function, sure[0])
+        return self._from(function, first, reads, flag)
 
     def _inner(self, function: FunctionNode, reads: tuple[HostRead, ...]) -> Cluster | str | None:
         """The first run of statements that does nothing but read and bookwork, in a function that does more."""
@@ -140,7 +155,15 @@ class Clusters(Analysis):
 
     def handed(self, function: FunctionNode, first: ast.stmt, last: ast.stmt | None) -> tuple[Handed, ...] | str:
         """What the statements from ``first`` to ``last`` need from above; or why they cannot be moved."""
-        return self.why_not_alone(function) or self.preparation.cut(function, first, last)
+        if self.facts.scripted:
+            return "`torch.jit.script` is used in this file"
+        if self._has_namesake(function):
+            return f"another class of that name may have a `{function.name}` as well"
+        if self._is_borrowed(function):
+            return f"`{function.name}` is taken from its class by name"
+        if any(_calls_itself(n, function) for n in self.syntax.own(function, ast.Call)):
+            return f"`{function.name}` calls itself: each turn would take more of Python's stack"
+        return self.preparation.cut(function, first, last)
 
     def _is_worth_it(self, reads: tuple[HostRead, ...], body: list[ast.stmt]) -> bool:
         """Whether graphs end in ``body`` more than once, or in a loop, which loses its frame.
@@ -157,25 +180,81 @@ class Clusters(Analysis):
         return bool(above and below) and above + below < _LITTLE
 
     def _from(
-        self, function: FunctionNode, first: ast.stmt | None, reads: tuple[HostRead, ...]
+        self, function: FunctionNode, first: ast.stmt | None, reads: tuple[HostRead, ...], flag: str
     ) -> Cluster | str | None:
         """The function from ``first`` on; where much follows the last read, only up to that."""
         at = 0 if first is None else function.body.index(first)
         inside = tuple(r for r in reads if r.top in function.body[at:])
         end = max(function.body.index(r.top) for r in inside)
-        if self._operations(function.body[end + 1 :]) >= _LITTLE:
+        if not flag and self._operations(function.body[end + 1 :]) >= _LITTLE:
             at = next(i for i, s in enumerate(function.body) if any(r.certain and r.top is s for r in inside))
             inner = self._range(function, at, end, reads)
             if inner is not None:
                 return inner
+        operations = self._operations(function.body[at:])
         if not self._is_worth_it(inside, function.body[at:]):
             return None
+        if first is None and flag:
+            first = next((s for s in function.body if not _is_docstring(s)), None)
         if first is None:
-            return Cluster(reads, self.bookkeepers.of(function).operations)
+            return Cluster(reads, self.bookkeepers.of(function).operations, flag=flag)
         handed = self.handed(function, first, None)
         return (
-            handed if isinstance(handed, str) else Cluster(inside, self._operations(function.body[at:]), first, handed)
+            handed
+            if isinstance(handed, str)
+            else Cluster(inside, operations, first, handed, flag=flag, when=self._is_set(function, flag))
         )
+
+    def _is_borrowed(self, function: FunctionNode) -> bool:
+        """Whether the method is taken from its class by name, for objects that may lack the one beside it."""
+        if self.syntax.method_of(function) is not function:
+            return False
+        named = self.syntax.by_type[ast.Attribute]
+        cls = self.syntax.class_of(function)
+        elsewhere = f"{self.module}.{self.syntax.qualname(function)}"
+        if cls is not None and any(m == elsewhere for m, _, _ in self.project.mentions(function.name)):
+            return True
+        if cls is not None and self.project.is_taken(elsewhere.rpartition(".")[0], function.name):
+            return True
+        owners = [n.value for n in named if n.attr == function.name and isinstance(n.value, ast.Name)]
+        classes = {c.name for c in self.syntax.by_type[ast.ClassDef]}
+        return any(o.id in classes or (o.id in self.syntax.imports and o.id[:1].isupper()) for o in owners)
+
+    def may_share(self, function: FunctionNode) -> bool:
+        """Whether a class above or below may come to have a method of the name that is found for one out of this.
+
+        A method that asks nothing of its arguments is not taken apart, and one of another name only if it reads.
+        """
+        cls = self.syntax.class_of(function)
+        if cls is None:
+            return False
+        own = f"{self.module}.{self.syntax.qualname(cls) or cls.name}"
+        family, unknown = self.project.family(own)
+        if any(not u.startswith("torch.") for u in unknown):
+            return True
+        for name in family - {own}:
+            known = self.project.known_class(name)
+            if known is None:
+                return True
+            summaries = [(m, self.project.function(f"{name}.{m}")) for m in known.methods]
+            if any(s is None or s.may_read(named=m == function.name) for m, s in summaries):
+                return True
+        return False
+
+    def _has_namesake(self, function: FunctionNode) -> bool:
+        cls = self.syntax.class_of(function)
+        return cls is not None and any(r.rpartition(".")[2] == cls.name for r in self._relatives(function))
+
+    def _relatives(self, function: FunctionNode) -> set[str]:
+        """The other classes above and below, by dotted name, that may have a method of that name."""
+        cls = self.syntax.class_of(function)
+        if cls is None:
+            return set()
+        name = f"{self.module}.{self.syntax.qualname(cls) or cls.name}"
+        family, unknown = self.project.family(name)
+        known = ((c, self.project.known_class(c)) for c in family - {name})
+        foreign = {u for u in unknown if not u.startswith("torch.")}
+        return foreign | {c for c, summary in known if summary is None or function.name in summary.methods}
 
     def _is_entry(self, function: FunctionNode) -> bool:
         """Whether it is what gets compiled: with nothing left of it, there would be no graph at all."""
@@ -196,26 +275,80 @@ class Clusters(Analysis):
     def _why_whole(self, function: FunctionNode) -> str:
         if not isinstance(function, ast.FunctionDef):
             return f"`{function.name}` is a coroutine"
+        if self.facts.scripted:
+            return "`torch.jit.script` is used in this file"
+        if told := self.why_not_wrapped(function):
+            return told
         for d in function.decorator_list:
             called = d.func if isinstance(d, ast.Call) else d
             what = self.syntax.qualified(called) or ast.unparse(called)
             if what not in _PLAIN:
                 return f"what `@{ast.unparse(called)}` does with it is not known"
-        return self.why_not_alone(function)
+        return ""
 
-    def why_not_alone(self, function: FunctionNode) -> str:
-        """Why ``function`` cannot be left out of graphs, nor a part of it; "" where it can."""
-        if self.facts.scripted:
-            return "`torch.jit.script` is used in this file"
+    def why_not_wrapped(self, function: FunctionNode) -> str:
+        """What would tell a wrapper around ``function``, as a decorator makes, from ``function``; "" if nothing."""
+        if any(n.attr in _OWN for n in self.syntax.by_type[ast.Attribute] if isinstance(n, ast.Attribute)):
+            return "this file asks functions for what is theirs alone"
+        if self._is_handed_on(function) and self._asks_others():
+            return f"`{function.name}` is handed on, and code of the project asks functions for what is theirs alone"
         if any(_calls_itself(n, function) for n in self.syntax.own(function, ast.Call)):
             return f"`{function.name}` calls itself: each turn would take more of Python's stack"
+        named = self.syntax.own(function, ast.Attribute, ast.Name)
+        if any(self.syntax.qualified(n) in _FRAMES for n in named):
+            return f"`{function.name}` looks at what has called it"
         return ""
+
+    def _is_handed_on(self, function: FunctionNode) -> bool:
+        """Whether code that is read hands ``function`` on, or keeps it, rather than to call it."""
+        for n in (*self.syntax.by_type[ast.Attribute], *self.syntax.by_type[ast.Name]):
+            if last_name(n) == function.name and not is_stored(n):
+                parent = self.syntax.parents[n]
+                if not isinstance(parent, ast.Call):
+                    return True
+                if parent.func is not n and not asks_through(parent, self.syntax.qualified(parent.func)):
+                    return True
+        places = {function.name, f"~{function.name}"}
+        touches = (t for s in self.project.modules.values() if s.module != self.module for t in s.touches)
+        return any(t.how is Touching.GOES and t.place in places for t in touches)
+
+    def _asks_others(self) -> bool:
+        """Whether a file of the project asks functions that it is given for what a wrapper has not."""
+        asked = any(not s.foreign_loads.isdisjoint(_OWN) for s in self.project.modules.values())
+        return asked or any(self.project.mentions(name) for name in _OWN)
 
     def _start(self, function: FunctionNode, sure: HostRead) -> ast.stmt | None:
         """The first statement below the last early return; None where nothing returns before the first sure read."""
         head = function.body[: function.body.index(sure.top)]
         early = [i for i, s in enumerate(head) if any(isinstance(n, ast.Return) for n in ast.walk(s))]
         return function.body[early[-1] + 1] if early else None
+
+    def _by_default(self, function: FunctionNode, reads: tuple[HostRead, ...]) -> tuple[str, list[HostRead]]:
+        """The parameter that, where it keeps its default, lets reads run for sure; with these reads."""
+        known = defaults(function.args)
+        for read in reads:
+            tests = [p for p in self.syntax.ancestors(read.node) if isinstance(p, ast.If)]
+            tests = [t for t in tests if self.syntax.function_of(t) is function]
+            if len(tests) != 1 or tests[0] is not read.top:
+                continue
+            test, negated = tests[0].test, False
+            while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+                test, negated = test.operand, not negated
+            default = known.get(test.id) if isinstance(test, ast.Name) else None
+            if not isinstance(default, ast.Constant) or not isinstance(test, ast.Name):
+                continue
+            taken = tests[0].body if bool(default.value) is not negated else tests[0].orelse
+            rebound = any(is_stored(n) and n.id == test.id for n in self.syntax.subtree(function))
+            above = [read.node, *self.syntax.ancestors(read.node)]
+            steps = pairwise(above[: above.index(tests[0])])
+            sure = all(self.facts.ask(HostReads).always_runs(child, parent) for child, parent in steps)
+            if sure and not rebound and any(read.node in ast.walk(s) for s in taken):
+                return test.id, [read]
+        return "", []
+
+    def _is_set(self, function: FunctionNode, flag: str) -> bool:
+        default = defaults(function.args).get(flag)
+        return isinstance(default, ast.Constant) and bool(default.value)
 
     def _callers(self, function: FunctionNode) -> list[FunctionNode]:
         """The functions of this module that call ``function``, where nobody else can; with itself left out."""
@@ -254,3 +387,7 @@ def _calls_itself(call: ast.AST, function: FunctionNode) -> bool:
         case ast.Call(func=ast.Name(id=name) | ast.Attribute(value=ast.Name(id="self" | "cls"), attr=name)):
             return name == function.name
     return False
+
+
+def _is_docstring(s: ast.stmt) -> bool:
+    return isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant)

@@ -1,0 +1,5 @@
+import asyncio
+
+
+def run(waiting):
+    return asyncio.run(waiting)
