@@ -87,9 +87,9 @@ def test_a_message_stays_where_another_break_of_the_function_does(body: str, sta
 )
 def test_a_bar_stays_where_a_loop_of_the_function_breaks(body: str, stays: bool) -> None:
     text = "from tqdm import tqdm" + MESSAGE.format(body=textwrap.indent(body, " " * 8))
-    result = patch(text, "net.py", load_rules(), Settings(unsafe=True, ignore=("FC201", "FC207", "FC204", "FC101")))
+    result = patch(text, "net.py", load_rules(), Settings())
     (bar,) = [f for f in result.found if f.code == "FC613"]
-    assert (bar.applicability == "unsafe") is not stays, bar.assumption
+    assert (bar.applicability == "safe") is not stays, bar.assumption
     assert ("ends the graph as well, and stays" in bar.assumption) is stays
     assert ("is_compiling()" in result.text) is not stays
 

@@ -63,7 +63,7 @@ NEW = "from torch.nn.attention import SDPBackend, sdpa_kernel\n"
 def test_names_that_are_imported_later_or_never(below: str, as_decorator: bool) -> None:
     decorated = f"@{CALL}" if as_decorator else "# as it is"
     text = ATTENTION.format(decorated=decorated, within="if True" if as_decorator else f"with {CALL}") + below
-    result = patch(text, "net.py", load_rules(), Settings(unsafe=True))
+    result = patch(text, "net.py", load_rules(), Settings())
     assert {f.code for f in result.fixed} == {"FC616"}
     module: dict[str, object] = {"__name__": "net"}
     exec(compile(result.text, "net.py", "exec"), module)  # the decorator needs its names here

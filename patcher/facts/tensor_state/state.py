@@ -92,7 +92,7 @@ class TensorStates(Analysis):
         for function in origins.methods:
             if function.name in INITIALISERS or self.facts.is_disabled(function):
                 continue
-            for e in (e for n in ast.walk(function) for e in numbers_needed(n)):
+            for e in (e for n in self.syntax.subtree(function) for e in numbers_needed(n)):
                 value = self.inference.of(e)
                 if not value.is_number and value.python not in ("bool", "none", "str"):
                     yield e

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 from patcher.facts.analysis import Analysis
 from patcher.facts.caching.origins import Origins
@@ -348,7 +349,7 @@ class Uses(Analysis):
 
     def _compiled_in(self, n: ast.AST) -> None:
         """Refuse integers that advance where Dynamo compiles a number in, or takes no symbolic bool."""
-        advancing = self._advancing()
+        advancing = self._advancing
         parts: list[ast.expr] = []
         match n:
             case ast.Subscript(value=of, slice=index) if self._name(of) is None:
@@ -369,6 +370,7 @@ class Uses(Analysis):
                 text = f"`{ast.unparse(part)}` is a number that advances"
                 raise RefusedError(part, f"{text}: as a Python integer it is compiled in, again for each value")
 
+    @cached_property
     def _advancing(self) -> frozenset[str]:
         """The attributes that get another value than a constant outside of the initialisers."""
         return frozenset(
