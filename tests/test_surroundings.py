@@ -50,7 +50,7 @@ def is_converted(path: Path) -> bool:
 
 
 def test_a_class_that_nothing_else_looks_into_is_converted(tmp_path: Path) -> None:
-    other = "class Other:\n    def length(self):\n        return self.filled\n"
+    other = "class Other:\n    def length(self):\n        return self.rows\n"
     assert is_converted(project(tmp_path, {"package/other.py": other, "tests/test_it.py": "def test(): pass\n"}))
 
 
@@ -58,6 +58,7 @@ def test_a_class_that_nothing_else_looks_into_is_converted(tmp_path: Path) -> No
     ("name", "text"),
     [
         ("package/model.py", "def lengths(memory):\n    return memory.filled.max()\n"),
+        ("package/other.py", "class Other:\n    def length(self):\n        return self.filled\n"),
         ("scripts/deep/report.py", "def lengths(memory):\n    return memory.filled.max()\n"),
         ("tests/test_memory.py", "def test(memory):\n    assert memory.filled.sum() == 0\n"),
         ("package/rolling.py", "from package.cache import Memory\n\n\nclass Rolling(Memory):\n"
