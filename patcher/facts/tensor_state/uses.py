@@ -58,7 +58,7 @@ class Uses(Analysis):
         for name, value in made:
             shape = self.made(value)
             if shape is None:
-                raise RefusedError(value, f"how `{ast.unparse(value)}` is made is not understood")
+                raise RefusedError(value, f"`{ast.unparse(value)}` makes no state that is converted")
             (self.rows if shape[0] else self.numbers).add(name)
 
     # --- what makes it ------------------------------------------------------------------------------------------------
@@ -139,7 +139,7 @@ class Uses(Analysis):
         elif not row:
             self._place(e)
         elif self.syntax.builtin(parent) != "len":
-            raise RefusedError(e, f"`{self._line(e)}` needs a tensor, or may")
+            raise RefusedError(e, f"`{self._line(e)}` may need a tensor")
 
     def _made_or_set(self, e: ast.Attribute, s: ast.Assign | ast.AnnAssign) -> None:
         value, name = s.value, str(self._name(e))
@@ -235,7 +235,7 @@ class Uses(Analysis):
             case ast.FormattedValue(conversion=-1, format_spec=None) if self._in_error(e):
                 pass
             case _:
-                raise RefusedError(e, f"`{self._line(e)}` needs a tensor, or may")
+                raise RefusedError(e, f"`{self._line(e)}` may need a tensor")
 
     def _is_test(self, e: ast.AST) -> bool:
         parent = self.syntax.parents[e]
