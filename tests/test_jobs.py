@@ -180,7 +180,7 @@ def test_lines_outside_of_graphs_are_told_with_their_share(jobs: Jobs) -> None:
     )
     told = jobs(text, "compiled")["eager_lines"]
     slow = CASE.count("\n") + text[: text.index("total += ")].count("\n") + 1
-    assert {line["where"] for line in told[:2]} <= {f"case.py:{slow}", f"case.py:{slow - 1}"}
+    assert told[0]["where"] in {f"case.py:{slow}", f"case.py:{slow - 1}"}
     assert 0.5 < sum(line["share"] for line in told) <= 1
     assert (
         jobs("def build(): return nn.Linear(8, 8)\ndef calls(): return [(torch.ones(8),)]\n", "compiled")["counts"][
