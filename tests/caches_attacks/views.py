@@ -482,6 +482,70 @@ MOMENTS: Cases = {
         ),
         probe("out.append(memory.last())"),
     ),
+    "a generator that goes on when the state has advanced": (
+        alter(
+            PLAIN,
+            more="""
+    def parts(self, layer):
+        end = self._used[layer]
+        yield 0
+        yield int(end)
+""",
+        ),
+        probe("parts = memory.parts(0); next(parts); memory.append(0, torch.ones(2, 1, 4)); out.append(next(parts))"),
+    ),
+    "a function that is given advances behind the view": (
+        alter(
+            PLAIN,
+            more="""
+    def between(self, layer, then):
+        end = self._used[layer]
+        then()
+        return int(end)
+""",
+        ),
+        probe("out.append(memory.between(0, lambda: memory.append(0, torch.ones(2, 1, 4))))"),
+    ),
+    "a function that is given advances beside the view": (
+        alter(
+            PLAIN,
+            more="""
+    def beside(self, layer, then):
+        end = self._used[layer]
+        return (then() is None) + int(end)
+""",
+        ),
+        probe("out.append(memory.beside(0, lambda: memory.append(0, torch.ones(2, 1, 4))))"),
+    ),
+    "a context that is given advances behind the view": (
+        alter(
+            PLAIN,
+            more="""
+    def within(self, layer, context):
+        end = self._used[layer]
+        with context:
+            return int(end)
+""",
+        ),
+        probe(
+            "class Context:",
+            "    def __enter__(self): memory.append(0, torch.ones(2, 1, 4))",
+            "    def __exit__(self, *_): pass",
+            "out.append(memory.within(0, Context()))",
+        ),
+    ),
+    "the object itself under another name advances behind the view": (
+        alter(
+            PLAIN,
+            more="""
+    def through(self, layer, other, keys):
+        end = self._used[layer]
+        other.append(layer, keys)
+        return int(end)
+""",
+        ),
+        probe("out.append(memory.through(0, memory, torch.ones(2, 1, 4)))"),
+    ),
     "__len__ and __enter__ advance behind the view": (
         alter(
             PLAIN,

@@ -9,10 +9,13 @@ import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 
 from patcher.facts.analysis import Analysis
 from patcher.facts.caching.origins import Origins
 from patcher.facts.effects.gradient_mode import GradientMode
+from patcher.facts.effects.unchanged import Unchanged
+from patcher.facts.effects.writes import How, Write
 from patcher.facts.syntax.classes import INITIALISERS, pairs
 from patcher.facts.syntax.tree import own_nodes
 from patcher.facts.values.sizes import Sizes
@@ -51,6 +54,7 @@ class Uses(Analysis):
         self.sizes = self.facts.ask(Sizes)
         self.changes: list[Change] = []
         self.doubts: list[str] = []
+        self.unchanged = self.facts.ask(Unchanged)
         self._proven: set[str] = set()
         self._indices: list[str] = []
         self.rows: set[str] = set()
@@ -154,6 +158,8 @@ class Uses(Analysis):
             raise RefusedError(s, f"`self.{name}` is assigned what may be no tensor")
         elif value is not None:
             self._becomes(value)
+            if not self._is_int(value, sure=True):  # a tensor takes the type of what is added
+                self.doubts.append(f"`{ast.unparse(value)}` is an integer")
         if isinstance(s, ast.AnnAssign):
             self.annotation(name, s.annotation)
 
@@ -258,10 +264,13 @@ class Uses(Analysis):
         if inside or not all(self._is_state(d.value) for r in reads for d in flow.reaching[r]):
             raise RefusedError(target, f"`{target.id}` may be something else as well")
         last = max((_place(self.syntax.statement_of(r)) for r in reads), default=(0, 0))
-        for n in ast.walk(function):
-            if _place(bound.value) < _place(n) < last and self._writes(n):
-                raise RefusedError(target, f"`{target.id}` is a view of the state and is read after `{self._line(n)}`")
+        between = (n for n in ast.walk(function) if _place(bound.value) < _place(n) < last)  # also in what runs later
+        named = [n for n in between if self._writes(n)]
         for read in reads:
+            written = (w.node for w in self.unchanged.written_between(bound, read) if self._may_write(w))
+            if late := next(chain(written, named), None):
+                line = ast.unparse(late).splitlines()[0]
+                raise RefusedError(target, f"`{target.id}` is a view of the state and is read after `{line}`")
             self._tensor(read)
 
     def _is_state(self, e: ast.expr | None, depth: int = 0) -> bool:
@@ -276,11 +285,20 @@ class Uses(Analysis):
 
     def _beside(self, e: ast.expr) -> None:
         """What is read late must not change while its statement runs."""
-        statement = self.syntax.statement_of(e)
-        part = statement.test if isinstance(statement, ast.If | ast.While) else statement
-        runs = next((n for n in ast.walk(part) if self._runs(n)), None)
-        if runs is not None:
-            raise RefusedError(e, f"`{ast.unparse(e)}` is read beside `{ast.unparse(runs)}`, which may change it")
+        function, around = self.syntax.function_of(e), {e, *self.syntax.ancestors(e)}
+        step = self.unchanged.graph(function).step_of(e) if function is not None else None
+        for w in self.unchanged.writes.in_step(step) if step is not None else ():
+            runs = isinstance(w.node, ast.Call) or isinstance(getattr(w.node, "ctx", None), ast.Load)
+            if runs and w.node not in around and self._may_write(w):
+                raise RefusedError(e, f"`{ast.unparse(e)}` is read beside `{ast.unparse(w.node)}`, which may change it")
+
+    def _may_write(self, w: Write) -> bool:
+        """Whether a write may be into the state: code that is not read may hold the object."""
+        called = w.node.func if isinstance(w.node, ast.Call) else w.node
+        if self.origins.attribute(called) in self.origins.own:
+            return self._runs(called)
+        another = isinstance(called, ast.Attribute) and called.attr in self.origins.own  # of what may be this object
+        return w.how is How.RUNS or another or self._writes(w.node)
 
     def _runs(self, n: ast.AST, seen: frozenset[str] = frozenset()) -> bool:
         """Whether ``n`` may write the state: a method or property of the class that does, or the object itself."""
