@@ -191,6 +191,25 @@ model.net.compile(mode="reduce-overhead")
 with torch.no_grad():
     model.generate(torch.ones(1, 4), 2)
 """,
+    "own call": """
+from net import *
+class Own(Net):
+    def __call__(self, x):
+        return self.forward(x)
+model = Own()
+for rows in (1, 2, 3):
+    model(torch.randn(rows, 4))
+""",
+    "own call in a loop": """
+from net import *
+class Own(Net):
+    def __call__(self, x):
+        return super().__call__(x)
+model = Whole().eval()
+model.net = Own()
+for rows in (1, 2, 3):
+    model.generate(torch.randn(rows, 4), times=2)
+""",
     "plain": """
 from net import *
 if __name__ == "__main__":
@@ -272,6 +291,8 @@ def measured(folder: Path, found: Recording, kind: str) -> dict[str, Any]:
         ("method", "Whole.generate", 3, 3, False, False, 6),
         ("parts", "Guided.guided", 3, 3, False, False, 3),
         ("own name", "Whole.generate", 3, 3, False, False, 6),
+        ("own call", "Own", 3, 3, False, False, 2),
+        ("own call in a loop", "Whole.generate", 3, 3, False, False, 6),
         ("function", "step", 2, 3, True, False, 2),
         ("in place", "Whole.generate", 1, 1, True, False, 2),
         ("optimizer", "update", 2, 3, True, False, 1),
@@ -289,7 +310,7 @@ def test_a_program_is_recorded_and_measured_at_its_call(
     told = (found.target, found.signatures, found.called, found.compiled, found.trains)
     assert told == (target, signatures, called, compiled, trains)
     ran = {"net.py"} if name != "optimizer" else set()
-    ran |= {"program.py"} if compiled or name in ("own name", "parts") else set()
+    ran |= {"program.py"} if compiled or name.startswith("own") or name == "parts" else set()
     assert {Path(file).name for file in found.files} == ran
     eager, with_graphs = (measured(forking, found, kind) for kind in ("eager", "compiled"))
     assert eager["repeatable"] is True
@@ -304,6 +325,11 @@ def test_a_method_that_calls_each_part_once_is_compiled_itself(forking: Path) ->
     assert found.compiling("dynamic=True") == ["model.guided = torch.compile(model.guided, dynamic=True)"]
     assert measured(forking, found, "compiled")["launches"] == 3, "one graph for each call"
     assert recorded(forking, PROGRAMS["method"]).compiling("") == ["model.net.compile()"]
+
+
+@pytest.mark.parametrize(("name", "what"), [("own call", "model"), ("own call in a loop", "model.net")])
+def test_of_a_class_that_is_called_in_its_own_way_forward_is_compiled(forking: Path, name: str, what: str) -> None:
+    assert recorded(forking, PROGRAMS[name]).compiling("") == [f"{what}.forward = torch.compile({what}.forward)"]
 
 
 def test_a_method_of_the_users_comes_before_those_of_a_trainer(forking: Path) -> None:

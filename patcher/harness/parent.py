@@ -22,7 +22,6 @@ import select
 import signal
 import socket
 import sys
-import tempfile
 import threading
 import time
 import zlib
@@ -193,7 +192,8 @@ def _reaches_gpu() -> bool:
 class Instructions:
     """Which vector instructions inductor can use: it compiles for each of them, up to a minute of work in a process.
 
-    A fork does that once, for this process and all that are forked from it.
+    A fork does that once, for this process and all that are forked from it; what it compiled stays in the user's own
+    folder of inductor.
     """
 
     def __init__(self) -> None:
@@ -225,10 +225,8 @@ class Instructions:
 
         try:
             _die_with_parent()
-            with tempfile.TemporaryDirectory(prefix="fix-compile-") as folder:
-                os.environ["TORCHINDUCTOR_CACHE_DIR"] = folder
-                kind.check_build = noted
-                torch._inductor.cpu_vec_isa.valid_vec_isa_list()
+            kind.check_build = noted
+            torch._inductor.cpu_vec_isa.valid_vec_isa_list()  # kept in inductor's usual folder, for the next time
         finally:
             self._told[1:] = json.dumps(known).encode("ascii").ljust(LONGEST - 1)
             self._told[0] = 1

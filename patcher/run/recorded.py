@@ -6,6 +6,7 @@ force. Standard library, torch, and what lies beside this file.
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import json
 import os
@@ -123,14 +124,18 @@ class Live:
             if self._recording["whole"] and not handles:
                 model.__dict__["call"] = compiling(event.call, **options)
                 return model
-            for part in [event.callee.get_submodule(path) for path in self._recording["inner"] if not handles]:
-                part._compiled_call_impl = compiling(_call_of(part), **options)
+            for path in self._recording["inner"] if not handles else ():
+                _compile_part(event.callee, path, functools.partial(compiling, **options))
             return model
         own = next((h for h in handles if h.original is model), None)
         if event.target.kind == "module":
             if own is not None and not own.in_place:
                 return compiling(model, **{**own.arguments, **options})
-            return model if handles else compiling(model, **options)
+            if not handles and self._recording["inner"]:
+                _compile_part(model, "forward", functools.partial(compiling, **options))
+            elif not handles:
+                return compiling(model, **options)
+            return model
         return model
 
     def _loss(self, output: Any) -> Any:
@@ -167,6 +172,16 @@ def _apart(leaf: Any) -> Any:
     if not isinstance(leaf, torch.Tensor):
         return leaf
     return leaf.detach().clone().requires_grad_(leaf.requires_grad)
+
+
+def _compile_part(model: torch.nn.Module, path: str, compiling: Callable[[Any], Any]) -> None:
+    """Compile a module in place, or its ``forward`` where the path leads there."""
+    *above, last = path.split(".")
+    part = model.get_submodule(".".join(above) if last == "forward" else path)
+    if last == "forward":
+        part.forward = compiling(part.forward)
+    else:
+        part._compiled_call_impl = compiling(_call_of(part))
 
 
 def _call_of(module: torch.nn.Module) -> Callable[..., Any]:

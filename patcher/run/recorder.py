@@ -150,11 +150,14 @@ class Recorder:
         return output
 
     def _parts_of(self, event: Any) -> Counter[str]:
-        """The modules that a method has just called, how often."""
+        """What would be compiled in place: the modules that a method has just called, how often."""
+        if event.target.kind == "module":
+            own = _compiled_of(getattr(event.callee, "_orig_mod", event.callee), "")
+            return Counter([own] if own else [])
         if event.target != self.watcher.wanted:
             return Counter()
         names = {module: name for name, module in event.callee.named_modules()}
-        return Counter(names[part] for part in self.watcher.parts if part in names)
+        return Counter(_compiled_of(part, names[part]) for part in self.watcher.parts if part in names)
 
     def _is_enough(self, now: float) -> bool:
         leading = self._chosen()
@@ -286,6 +289,12 @@ class Recorder:
                 self.finish("no further call came")
             if now - self.begun > self.spec["seconds"]:
                 self.finish("the time for recording was over")
+
+
+def _compiled_of(module: torch.nn.Module, path: str) -> str:
+    """What is compiled of a module, as ``path`` leads to it: itself, or ``forward`` where its class calls that."""
+    of_torch = watching.calling(module) is torch.nn.Module
+    return path if of_torch else f"{path}.forward".removeprefix(".")
 
 
 def _signature(leaf: Any, depth: int = 0) -> Any:

@@ -67,7 +67,12 @@ class Recording:
         if self.method:
             given = ", ".join(filter(None, (f"model.{self.method}", arguments)))
             return [f"model.{self.method} = torch.compile({given})"]
-        return [f"{model}.compile({arguments})" for model in self.models]
+        return [
+            f"{model} = torch.compile({', '.join(filter(None, (model, arguments)))})"
+            if model.endswith(".forward")
+            else f"{model}.compile({arguments})"
+            for model in self.models
+        ]
 
     @property
     def case(self) -> Case:

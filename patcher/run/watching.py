@@ -114,7 +114,7 @@ class Watcher:
         self._put(torch, "compile", self._compiling)
         self._put(torch.nn.Module, "compile", self._compiling_in_place())
         self._put(torch.nn.Module, "__init__", self._making())
-        self._put(torch.nn.Module, "__call__", self._calling())
+        self._put(torch.nn.Module, "__call__", self._calling(torch.nn.Module.__call__))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -189,6 +189,9 @@ class Watcher:
                 for kind in type(module).__mro__:
                     if (kind.__module__, kind.__qualname__) == (self.wanted.module, self.wanted.qualname):
                         self._wrap(kind, self.wanted.method)
+            kind = calling(module)
+            if kind is not torch.nn.Module and (kind, "__call__") not in [saved[:2] for saved in self._saved]:
+                self._put(kind, "__call__", self._calling(kind.__call__))
             original(module, *args, **kwargs)
 
         return __init__
@@ -211,9 +214,7 @@ class Watcher:
             for known in [key for key, value in list(getattr(module, "__dict__", {}).items()) if value is original]:
                 self._put(module, known, called)
 
-    def _calling(self) -> Callable[..., Any]:
-        original: Any = torch.nn.Module.__call__
-
+    def _calling(self, original: Any) -> Callable[..., Any]:
         def __call__(module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:  # noqa: N807
             for handle in self.handles:
                 handle.called |= handle.original is module
@@ -273,6 +274,12 @@ def mode_of(event: Event) -> Json:
     """Return whether gradients are on, and whether the module is in training mode."""
     callee = getattr(event.callee, "_orig_mod", event.callee)
     return {"grad": torch.is_grad_enabled(), "training": bool(getattr(callee, "training", False))}
+
+
+def calling(module: torch.nn.Module) -> type:
+    """The class whose ``__call__`` runs; where it is not ``nn.Module``, compiling the module in place does nothing."""
+    kinds = (kind for kind in type(module).__mro__ if "__call__" in vars(kind))
+    return next(kind for kind in kinds if kind is torch.nn.Module or kind.__module__.partition(".")[0] != "torch")
 
 
 _CONSTRUCTOR = object()

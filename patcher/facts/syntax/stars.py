@@ -5,17 +5,21 @@ from __future__ import annotations
 import ast
 import builtins
 import importlib
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
+from unicodedata import normalize
 
 #: Modules of Python of which all names are known, and which do nothing when they are imported.
 _OF_PYTHON = frozenset("math cmath typing dataclasses collections functools itertools enum abc operator random".split())
 #: How far above its own folder a file may find the folder that an absolute import starts from.
 _ABOVE = 4
 _NESTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+#: One of these stands in each file that gives itself names in another way than its top level shows.
+_WORDS = re.compile(r"\b(?:globals?|exec|vars|locals|sys\b(?s:.*)\bmodules)\b")
 _DISPLAYS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
@@ -68,17 +72,20 @@ def said(file: Path) -> Said | None:
 
 @lru_cache(maxsize=4096)
 def _said(file: Path, _changed: int, _size: int) -> Said:
-    tree = ast.parse(file.read_bytes())
+    text = file.read_bytes()
+    tree = ast.parse(text)
+    words = _WORDS.search(normalize("NFKC", text.decode(errors="replace"))) is not None  # most have none of them
     top = list(_running(tree))
     bound = {n.id for n in top if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
     bound |= {n.name for n in top if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))}
     bound |= {n.name for n in top if isinstance(n, (ast.ExceptHandler, ast.MatchAs, ast.MatchStar)) and n.name}
     bound |= {n.rest for n in top if isinstance(n, ast.MatchMapping) and n.rest}
-    bound |= {name for n in ast.walk(tree) if isinstance(n, ast.Global) for name in n.names}
+    bound |= {name for n in (ast.walk(tree) if words else ()) if isinstance(n, ast.Global) for name in n.names}
     imports = tuple(n for n in top if isinstance(n, (ast.Import, ast.ImportFrom)))
     listed = _listed(top) if "__all__" in bound else frozenset[str]()
     modules = {p.stem for p in file.parent.iterdir()} if file.name == "__init__.py" else set[str]()
-    known = listed is not None and not any(map(_is_writing, ast.walk(tree))) and not modules & vars(builtins).keys()
+    writes = words and any(map(_is_writing, ast.walk(tree)))
+    known = listed is not None and not writes and not modules & vars(builtins).keys()
     return Said(frozenset(bound), imports, listed if "__all__" in bound else None, known)
 
 
