@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from forked import Shared
 
 from patcher.harness.run import usual_variables
@@ -368,6 +369,22 @@ def test_a_program_that_trains_is_recorded_in_training_mode(forking: Path) -> No
     told = json.loads((found.folder / "recording.json").read_text())
     assert told["mode"] == {"grad": True, "training": True}
     assert measured(forking, found, "eager")["case"]["train"] is True
+
+
+def test_gradients_reach_tensors_in_objects_and_a_scaled_loss_is_scaled_back(forking: Path) -> None:
+    text = (
+        "from net import *\n\nclass Drawn:\n    def __init__(self, mean):\n        self.mean = mean\n\n"
+        "class Head(Net):\n    def forward(self, x):\n        return Drawn(super().forward(x))\n\n"
+        "head, scaler = Head(), torch.amp.GradScaler('cpu')\noptimizer = torch.optim.SGD(head.parameters(), 0.1)\n"
+        "for _ in range(2):\n    optimizer.zero_grad()\n    scaler.scale(head(torch.ones(2, 4)).mean.sum()).backward()\n"
+        "    scaler.step(optimizer)\n    scaler.update()\n"
+    )
+    found = recorded(forking, text)
+    assert (found.target, found.trains) == ("Head", True)
+    kept = torch.load(found.folder / "gradients-0.pt")
+    assert {place: gradient.max().item() for place, gradient in kept.items()} == {0: 1024.0}
+    eager, compiled = (measured(forking, found, kind) for kind in ("eager", "compiled"))
+    assert eager["weights"] == compiled["weights"]
 
 
 def test_another_target_is_named(forking: Path) -> None:

@@ -78,7 +78,7 @@ class Live:
         self._before = replaying.Snapshot(self._owners)
         self._gradients = [self._read(call["gradients"]) if call["gradients"] else {} for call in self._kept]
         if self.train:
-            self.loss, self.optimizer = self._loss, _unmoved
+            self.loss, self.optimizer = self._loss, _Unmoved
         self._built = False
 
     def _read(self, name: str) -> Any:
@@ -145,7 +145,7 @@ class Live:
         """
         gradients = self._gradients[self._turn % len(self._kept)]
         self._turn += 1
-        leaves = torch.utils._pytree.tree_leaves(output)
+        leaves = watching.tensors_of(output)
         scalars = {place: gradient for place, gradient in gradients.items() if gradient.dim() == 0}
         return _Backward([(leaves[place], gradient) for place, gradient in (scalars or gradients).items()])
 
@@ -162,9 +162,11 @@ class _Backward:
             torch.autograd.backward(*zip(*self._pairs))  # noqa: B905 - two sequences
 
 
-def _unmoved(parameters: list[Any]) -> Any:
+class _Unmoved(torch.optim.SGD):  # type: ignore[misc]
     """An optimizer that leaves the weights alone: the recorded gradients may be those of a scaled loss."""
-    return torch.optim.SGD(parameters, lr=0.0)
+
+    def step(self, closure: Any = None) -> None:
+        """Do nothing, not even with infinite gradients."""
 
 
 def _apart(leaf: Any) -> Any:

@@ -47,6 +47,7 @@ SECONDS_OF_CALLS = 20.0  # after the first call
 SILENT_SECONDS = 60.0  # without another call
 LIVE = "fix-compile live"  # in the place of an argument that is taken from the program, with its number
 _LIVE = (torch.nn.Module, torch.optim.Optimizer)
+MOST_SCALED = 1024.0  # a loss is replayed with: the first scale of a GradScaler, 65536, often overflows in float16
 _DEEPEST = 4  # levels of objects that a signature looks into
 
 
@@ -226,12 +227,13 @@ class Recorder:
 
     def _attend(self, seen: Seen, number: int, output: Any) -> None:
         """Note the gradients that reach what a call has returned."""
-        for place, leaf in enumerate(torch.utils._pytree.tree_leaves(output)):
-            if isinstance(leaf, torch.Tensor) and leaf.requires_grad:
+        for place, leaf in enumerate(watching.tensors_of(output)):
+            if leaf.requires_grad and not leaf.is_leaf:
                 kept = seen.gradients.setdefault(number, {})
 
                 def note(gradient: torch.Tensor, place: int = place, kept: dict[int, Any] = kept) -> None:
-                    kept.setdefault(place, gradient.detach().clone())
+                    scale = min(1.0, MOST_SCALED / self.watcher.loss_scale)
+                    kept.setdefault(place, gradient.detach() * scale)
 
                 leaf.register_hook(note)
 

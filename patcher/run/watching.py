@@ -19,6 +19,7 @@ from typing import Any, Literal
 
 import torch
 import torch._dynamo
+import torch.utils._pytree
 
 Json = dict[str, Any]
 
@@ -104,6 +105,7 @@ class Watcher:
     modules: int = 0  # how many were made
     compiling: set[str] = field(default_factory=set)
     parts: list[torch.nn.Module] = field(default_factory=list)
+    loss_scale: float = 1.0  # that a scaler of gradients has multiplied the last loss with
     _depth: int = 0
     _instances: dict[tuple[str, str], list[Any]] = field(default_factory=dict)
     _saved: list[tuple[Any, str, Any]] = field(default_factory=list)
@@ -115,6 +117,8 @@ class Watcher:
         self._put(torch.nn.Module, "compile", self._compiling_in_place())
         self._put(torch.nn.Module, "__init__", self._making())
         self._put(torch.nn.Module, "__call__", self._calling(torch.nn.Module.__call__))
+        if scaler := getattr(torch.amp, "GradScaler", None):
+            self._put(scaler, "scale", self._scaling(scaler.scale))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -177,6 +181,14 @@ class Watcher:
                 self.handles.append(Handle(module, arguments, lambda _: None, in_place=True))
 
         return compile_
+
+    def _scaling(self, original: Any) -> Callable[..., Any]:
+        def scale(scaler: Any, outputs: Any) -> Any:
+            scaled = original(scaler, outputs)
+            self.loss_scale = scaler.get_scale()
+            return scaled
+
+        return scale
 
     # --- what is called ---------------------------------------------------------------------------------------------
 
@@ -350,6 +362,23 @@ def seed() -> None:
     torch.manual_seed(_SEED)
     if "numpy" in sys.modules:
         sys.modules["numpy"].random.seed(_SEED)
+
+
+def tensors_of(value: Any) -> list[torch.Tensor]:
+    """The tensors in what a call returns, in a fixed order; objects, as distributions, are looked into."""
+    found: list[torch.Tensor] = []
+    met: set[int] = set()
+
+    def look(value: Any, depth: int) -> None:
+        for leaf in torch.utils._pytree.tree_leaves(value):
+            if isinstance(leaf, torch.Tensor):
+                found.append(leaf)
+            elif depth and hasattr(leaf, "__dict__") and not callable(leaf) and id(leaf) not in met:
+                met.add(id(leaf))
+                look(list(vars(leaf).values()), depth - 1)
+
+    look(value, 4)
+    return found
 
 
 def is_own(file: str, roots: list[str]) -> bool:
