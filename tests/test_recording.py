@@ -376,7 +376,8 @@ def test_gradients_reach_tensors_in_objects_and_a_scaled_loss_is_scaled_back(for
         "from net import *\n\nclass Drawn:\n    def __init__(self, mean):\n        self.mean = mean\n\n"
         "class Head(Net):\n    def forward(self, x):\n        return Drawn(super().forward(x))\n\n"
         "head, scaler = Head(), torch.amp.GradScaler('cpu')\noptimizer = torch.optim.SGD(head.parameters(), 0.1)\n"
-        "for _ in range(2):\n    optimizer.zero_grad()\n    scaler.scale(head(torch.ones(2, 4)).mean.sum()).backward()\n"
+        "for _ in range(2):\n    optimizer.zero_grad()\n    "
+        "scaler.scale(head(torch.ones(2, 4)).mean.sum()).backward()\n"
         "    scaler.step(optimizer)\n    scaler.update()\n"
     )
     found = recorded(forking, text)

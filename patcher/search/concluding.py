@@ -47,6 +47,7 @@ def verdict(search: Optimizer, call: str = "", compiles: bool = True) -> Verdict
         search.seconds_to_first,
         None if counted else _median(eager),
         None if counted else _median(before),
+        before is None and _is_cut(base),
         dropped=tuple(one for one in search.dropped if one.what not in _named(best)),
     )
     if eager is None or (before is None and best is None):
@@ -146,6 +147,12 @@ def _failure(state: State | None) -> str:
         if case.compare_error:
             return case.compare_error
     return "nothing could be measured"
+
+
+def _is_cut(state: State) -> bool:
+    """Whether the original could not be compiled in the time that there was."""
+    found = [case.variant("original", "compiled", state.results.modes[0]) for case in state.results.cases]
+    return any(variant.status == "timeout" for variant in found)
 
 
 def _raises(state: State) -> bool:

@@ -53,8 +53,8 @@ class Pair:
 class Verdict:
     """The result of a search. Times in ms of one call, the mean of the recorded ones; None where nothing was measured.
 
-    ``cold_s``: the first pass, compilation included; ``call``: how to compile; ``in_diff``: whether the
-    diff writes that. ``said``: why it failed.
+    ``cold_s``: the first pass, compilation included; ``call``: how to compile; ``in_diff``: whether the diff writes
+    that. ``said``: why it failed. ``before_cut``: the budget was over before the original had been compiled.
     """
 
     word: Word
@@ -65,6 +65,7 @@ class Verdict:
     seconds_to_first: float | None = None
     eager_ms: float | None = None
     before_ms: float | None = None
+    before_cut: bool = False
     after_ms: float | None = None
     cold_s: float | None = None
     before_cold_s: float | None = None
@@ -130,7 +131,8 @@ class Verdict:
             return [f"compiled as it was failed: {self.said}. Nothing was changed.", *self._not_tried]
         if self.goal == GRAPHS:
             return self._counted()
-        first = f"eager {_ms(self.eager_ms)} | compiled as it was {_ms(self.before_ms)}"
+        before = "not measured (--budget gives more)" if self.before_cut else _ms(self.before_ms)
+        first = f"eager {_ms(self.eager_ms)} | compiled as it was {before}"
         if self.word == "do-not-compile" and not self.equivalent:
             told = f"{first}: do not compile this model on this device ({self.device}). Nothing was changed."
             return [told, self.said, *self._not_tried]
