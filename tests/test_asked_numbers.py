@@ -170,23 +170,6 @@ def test_what_does_not_ask_is_not_told(body: str) -> None:
     assert ways(body) == []
 
 
-@pytest.mark.parametrize(
-    ("body", "asked"),
-    [
-        ("at = (counts == 2).nonzero(as_tuple=True)[0][0]\ny = x[at + 1]", True),
-        ("at = (state.steps == 2).nonzero(as_tuple=True)[0][0]\ny = x[at - 1]", True),
-        ("y = x[torch.where(counts == 2)[0][-1]]", True),
-        ("at = torch.nonzero(counts, as_tuple=True)[0][0]\ny = x[at]", True),
-        ("at = (state.steps == 2).nonzero(as_tuple=True)[0]\ny = x[at]", False),
-        ("at = (state.steps == 2).nonzero()[0][0]\ny = x[at]", False),
-        ("at = (state.steps == 2).nonzero(as_tuple=True)[0][0]\ny = x[at, None:]\nat = 2\ny = x[at]", True),
-        ("at = 2\nif state:\n    at = (state.steps == 2).nonzero(as_tuple=True)[0][0]\ny = x[at]", False),
-    ],
-)
-def test_a_place_out_of_a_list_is_an_index_of_one_row(body: str, asked: bool) -> None:
-    assert ("tensor as index of one row" in ways(body)) is asked
-
-
 ASSERTED = {
     "other(x), f'{x.shape}'": True,
     "not none(x)": True,

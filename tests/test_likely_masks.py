@@ -1,4 +1,4 @@
-"""Which parameters count as masks by what is said of them and done with them: the rows that they pick are told."""
+"""Which parameters count as masks by what is said of them: the rows that they pick are told."""
 
 from __future__ import annotations
 
@@ -27,9 +27,6 @@ CASES = [
     ("def way(x, keep: Bool['b n']):\n    return x[keep] * 2", (X, KEEP)),
     ("def way(x, keep: torch.BoolTensor):\n    return x[keep] * 2", (X, KEEP)),
     ("def way(x, keep):\n    return x[~keep] * 2", (X, KEEP)),
-    ("def way(x, keep):\n    y = x.masked_fill(~keep[:, None], 0)\n    return x[keep], y", (X, KEEP)),
-    ("def way(x, keep):\n    y = torch.where(keep[:, None], x, 0)\n    return x[keep.clone()], y", (X, KEEP)),
-    ("def way(x, keep):\n    y = torch.where(keep, x[:, 0], 0)\n    return x[keep.clone()], y", (X, KEEP)),
     ("def way(x, rows):\n    return x[rows] * 2", (X, ROWS)),
     ("def way(x, rows: Bool):\n    return x[rows] * 2", (X, ROWS)),
     ("def way(x, rows):\n    y = torch.where(x > 0, rows[:, None].sum(), 0)\n    return x[rows], y", (X, ROWS)),

@@ -72,27 +72,6 @@ def f(x):
     size, total = both(x)
     ask(total)
 """,
-    "what this call hands over": """
-def default(value, other):
-    return value if value is not None else other
-
-def f(x: torch.Tensor, mask, length):
-    default(length, x.shape[0])
-    ask(default(mask, x * 2))
-""",
-    "what this call hands over, in a function that calls another": """
-def exists(value, other):
-    if value is not None:
-        return value
-    return other
-
-def default(value, other):
-    return exists(value, other)
-
-def f(x: torch.Tensor, mask, length):
-    default(length, x.shape[0])
-    ask(default(other=x.cos(), value=mask))
-""",
     "returned where it is used as one, handed who knows what": """
 def rows(t):
     t.new_zeros(3)

@@ -50,6 +50,7 @@ class Config: width = 4
 def make(): return Wave(Config())
 calls = [(torch.linspace(-1, 1, 8).reshape(2, 4),)]
 """,
+        unsafe=True,
     ),
     Example(
         title="a size, halved in a tensor",
@@ -171,66 +172,6 @@ calls = [([[torch.ones(n, 2, 3), torch.ones(4, 3)], [torch.ones(2, 3)]],) for n 
 """,
     ),
     Example(
-        title="shifted and scaled by its own largest element",
-        before="""\
-class Stable(nn.Module):
-    def forward(self, x):
-        top = x.max().item()
-        return torch.exp(x - top), x * x.abs().max().item()
-""",
-        after="""\
-class Stable(nn.Module):
-    def forward(self, x):
-        top = x.max().detach()
-        return torch.exp(x - top), x * x.abs().max().detach()
-""",
-        run="""\
-def make(): return Stable()
-calls = [(torch.linspace(-1, 1, 6).reshape(2, 3),), (torch.arange(6),)]
-train = True
-""",
-    ),
-    Example(
-        title="an assertion",
-        before="""\
-class Shift(nn.Module):
-    def forward(self, ids):
-        moved = ids.roll(1, -1)
-        assert torch.all(moved >= 0).item(), "`ids` has to be positive"
-        return moved + 1
-""",
-        after="""\
-class Shift(nn.Module):
-    def forward(self, ids):
-        moved = ids.roll(1, -1)
-        assert torch.all(moved >= 0), "`ids` has to be positive"
-        return moved + 1
-""",
-        run="""\
-def make(): return Shift()
-calls = [(torch.arange(6).reshape(2, 3),), (torch.arange(-1, 5).reshape(2, 3),)]
-""",
-    ),
-    Example(
-        title="a tensor of one number as a bound",
-        before="""\
-class Crop(nn.Module):
-    def forward(self, x, margin: int = 1):
-        rows = torch.tensor(x.shape[0] - margin)
-        return x[: torch.tensor(x.shape[0] - margin)] + rows
-""",
-        after="""\
-class Crop(nn.Module):
-    def forward(self, x, margin: int = 1):
-        rows = torch.tensor(x.shape[0] - margin)
-        return x[: x.shape[0] - margin] + rows
-""",
-        run="""\
-def make(): return Crop()
-calls = [(torch.linspace(-1, 1, 6).reshape(3, 2),)]
-""",
-    ),
-    Example(
         title="a number that only the data knows is reported",
         before="""\
 class Longest(nn.Module):
@@ -322,22 +263,6 @@ calls = [(torch.linspace(-1, 1, 6),)]
 
 VALID: tuple[NearMiss, ...] = (
     NearMiss(
-        title="a number of inference mode, in a product outside",
-        source="""\
-class Scaled(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.lin = nn.Linear(3, 3)
-
-    def forward(self, x):
-        y = self.lin(x)
-        with torch.inference_mode():
-            top = y.max().item()
-        return y * top
-""",
-        reported=True,
-    ),
-    NearMiss(
         title="the tensor is changed after it was made",
         source="""\
 class Changed(nn.Module):
@@ -385,35 +310,6 @@ class Moved(nn.Module):
         reported=True,
     ),
     NearMiss(
-        title="a division, which a GPU rounds otherwise for a number",
-        source="""\
-class Scaled(nn.Module):
-    def forward(self, x):
-        return x / x.max().item()
-""",
-        reported=True,
-    ),
-    NearMiss(
-        title="autocast makes float32 of these: the number has more digits than `x`, and may be too large for it",
-        source="""\
-class Scaled(nn.Module):
-    def forward(self, x):
-        x = x.relu()
-        return x * x.norm().item(), x - x.exp().max().item()
-""",
-        reported=True,
-    ),
-    NearMiss(
-        title="two dtypes: the result would have the other one",
-        source="""\
-class Wide(nn.Module):
-    def forward(self, x):
-        top = x.double().max().item()
-        return x.sum() * top
-""",
-        reported=True,
-    ),
-    NearMiss(
         title="the number is returned as well",
         source="""\
 class Told(nn.Module):
@@ -445,25 +341,6 @@ class Cut(nn.Module):
         return x * n.item()
 """,
         reported=True,
-    ),
-    NearMiss(
-        title="the message of the assertion reads the tensor",
-        source="""\
-class Said(nn.Module):
-    def forward(self, ids):
-        assert (ids >= 0).all().item(), f"{ids.min()} is no word"
-        return ids + 1
-""",
-        reported=True,
-    ),
-    NearMiss(
-        title="the 0-d tensor is computed with",
-        source="""\
-class Added(nn.Module):
-    def forward(self, x):
-        n = torch.tensor([x.shape[1], x.shape[0]])
-        return x + n[0]
-""",
     ),
     NearMiss(
         title="a list that a loop has filled: longer by now, of what may be floats, and the largest along a dimension",

@@ -52,6 +52,7 @@ def make(): return Whole()
 ids = torch.tensor([[1, 2, 0], [1, 2, 3]])
 calls = [(torch.ones(5, 3), ids), (torch.ones(4, 3), ids), (torch.ones(2, 3), ids - 1)]
 """,
+        unsafe=True,
     ),
     Example(
         title="sizes with a name, for two tensors",
@@ -92,6 +93,7 @@ def make(): return Pair()
 def data(x, y, *bounds): return torch.ones(2, x, 3), torch.ones(2, y), torch.tensor(bounds)
 calls = [data(5, 5, 0, 2, 5), data(4, 4, 0, 4), data(5, 4, 0, 2, 5), data(5, 5, 0, 7, 5), data(3, 3, 0, 1, 2)]
 """,
+        unsafe=True,
     ),
     Example(
         title="chunks in an attribute of what a method returns",
@@ -190,58 +192,6 @@ calls = [(torch.ones(5, 2, 3), torch.tensor([2, 3])), (torch.ones(5, 2, 3), torc
         unsafe=True,
     ),
     Example(
-        title="lists of chunks, walked two at a time",
-        before="""\
-class Deep(nn.Module):
-    def forward(self, x, y, lengths):
-        sizes = lengths.tolist()
-        flat = torch.split(x, sizes)
-        deep = [torch.split(f, sizes) for f in (x, x * 2)]
-        total = torch.cat(flat, dim=0)
-        for chunks, other in zip(deep, (y, y + 1)):
-            total = total + torch.cat(chunks, dim=0) * other
-        return total
-""",
-        after="""\
-class Deep(nn.Module):
-    def forward(self, x, y, lengths):
-        if torch.compiler.is_compiling():  # one chunk will do: they are concatenated
-            _fits = (lengths.sum() == x.shape[0]) & (lengths >= 0).all() & (lengths.ndim == 1 and len(lengths) > 0)
-            torch._assert_async(_fits, "the sizes of the chunks must add up")
-            sizes = [x.shape[0]]
-        else:
-            sizes = lengths.tolist()
-        flat = torch.split(x, sizes)
-        deep = [torch.split(f, sizes) for f in (x, x * 2)]
-        total = torch.cat(flat, dim=0)
-        for chunks, other in zip(deep, (y, y + 1)):
-            total = total + torch.cat(chunks, dim=0) * other
-        return total
-""",
-        run="""\
-def make(): return Deep()
-calls = [(torch.ones(5, 3), torch.ones(3), torch.tensor([2, 3])), (torch.ones(4, 3), torch.ones(3), torch.tensor([4]))]
-""",
-        unsafe=True,
-    ),
-    Example(
-        title="the number of rows",
-        before="""\
-class Rows(nn.Module):
-    def forward(self, x, grid):
-        return x.to(grid.device) * len(grid.tolist())
-""",
-        after="""\
-class Rows(nn.Module):
-    def forward(self, x, grid):
-        return x.to(grid.device) * len(grid)
-""",
-        run="""\
-def make(): return Rows()
-calls = [(torch.ones(3), torch.tensor([[1, 2], [3, 4]])), (torch.ones(3), torch.tensor(3))]
-""",
-    ),
-    Example(
         title="all dimensions, counted in a tensor",
         before="""\
 class Centred(nn.Module):
@@ -259,6 +209,7 @@ class Centred(nn.Module):
 def make(): return Centred()
 calls = [(torch.linspace(0, 1, 6).reshape(2, 3),), (torch.tensor(3.0),)]
 """,
+        unsafe=True,
     ),
     Example(
         title="all dimensions but the first: a tensor without any was an error",
@@ -414,21 +365,6 @@ class Apart(nn.Module):
         reported=True,
     ),
     NearMiss(
-        title="the object with the chunks is returned to the user",
-        source="""\
-class Handed(nn.Module):
-    def images(self, x, lengths):
-        output = dict.fromkeys("ab")
-        output.pooled = x.split(lengths.tolist())
-        return output
-
-    def forward(self, x, lengths):
-        output = self.images(x, lengths)
-        return torch.cat(output.pooled), output
-""",
-        reported=True,
-    ),
-    NearMiss(
         title="what a part of the model returns may go anywhere",
         source="""\
 class Part(nn.Module):
@@ -451,72 +387,6 @@ class Parts(nn.Module):
         if x.shape[0] > 9:
             return self.images(x, lengths)
         return torch.cat(self.images(x, lengths).pooled), len(self.part(x, lengths).pooled)
-""",
-        reported=True,
-    ),
-    NearMiss(
-        title="a method of the object with the chunks is called",
-        source="""\
-class Tupled(nn.Module):
-    def images(self, x, lengths):
-        output = dict.fromkeys("ab")
-        output.pooled = x.split(lengths.tolist())
-        return output
-
-    def forward(self, x, lengths):
-        seen = {}
-        seen["image"] = self.images(x, lengths)
-        return torch.cat(seen["image"].pooled), seen["image"].values()
-""",
-        reported=True,
-    ),
-    NearMiss(
-        title="a method that is looked up by its name",
-        source="""\
-class Looked(nn.Module):
-    def images(self, x, lengths):
-        return x.split(lengths.tolist())
-
-    def forward(self, x, lengths):
-        parts = getattr(self, "images")(x, lengths)
-        return torch.cat(self.images(x, lengths)), parts[0]
-""",
-        reported=True,
-    ),
-    NearMiss(
-        title="a method that is handed to another function",
-        source="""\
-class Passed(nn.Module):
-    def chunks(self, x, lengths):
-        return x.split(lengths.tolist())
-
-    def forward(self, x, lengths):
-        parts = torch.utils.checkpoint.checkpoint(self.chunks, x, lengths)
-        return torch.cat(self.chunks(x, lengths)), parts
-""",
-        reported=True,
-    ),
-    NearMiss(
-        title="a function that other files may call",
-        source="""\
-def chunks(x, lengths):
-    return x.split(lengths.tolist())
-
-class Calls(nn.Module):
-    def forward(self, x, lengths):
-        return torch.cat(chunks(x, lengths))
-""",
-        reported=True,
-    ),
-    NearMiss(
-        title="the error of sizes that do not add up is caught",
-        source="""\
-class Tried(nn.Module):
-    def forward(self, x, lengths: torch.LongTensor):
-        try:
-            return torch.cat(x.split(lengths[1:].tolist()))
-        except RuntimeError:
-            return x
 """,
         reported=True,
     ),

@@ -9,7 +9,6 @@ from patcher.facts import Facts
 from patcher.facts.analysis import ClassAnalysis
 from patcher.facts.project.attributes import UNCANNY
 from patcher.facts.project.instance_terms import MAKERS
-from patcher.facts.project.touches import How
 from patcher.facts.syntax.classes import Store, attribute_of, self_name
 from patcher.facts.syntax.tree import FunctionNode
 
@@ -32,8 +31,7 @@ class Set:
 class HeldFlag:
     """``self.name``, registered by ``first``, and all that the class does with it.
 
-    ``asked``: expressions whose truth alone counts. ``kept``: whether a state_dict has it. ``doubts``: who else may
-    set it.
+    ``asked``: expressions whose truth alone counts. ``kept``: whether a state_dict has it.
     """
 
     name: str
@@ -41,7 +39,6 @@ class HeldFlag:
     sets: tuple[Set, ...]
     asked: tuple[ast.expr, ...]
     kept: bool
-    doubts: tuple[str, ...]
 
 
 class HeldFlags(ClassAnalysis):
@@ -68,20 +65,11 @@ class HeldFlags(ClassAnalysis):
         compiled = [e for e in asked if self.facts.compiled(e)]
         if not compiled:
             return
-        attributes = self.project.attributes
-        own = {s.statement.lineno for s in sets}
-        touched = attributes.touched(self.name, store.name, (How.SET, How.WRITTEN))
-        found = [f for f in touched if not (f.module == self.module and f.touch.line in own)]
-        surely = [f.told for f in found if "*" not in f.touch.place and (f.touch.owners or f.module == self.module)]
-        reason = self._why_not(store, others) or next(iter(surely), "")
-        if reason:
+        if reason := self._why_not(store, others):
             self.refused.append((compiled[0], reason))
             return
-        told = [f.told for f in found]
-        told += [reason for reason in attributes.reasons(self.name, store.name) if reason not in told]
         kept = _persistent(store.statement)
-        first = Set(store.statement, value)
-        self.found.append(HeldFlag(store.name, first, tuple(sets), tuple(asked), kept, tuple(dict.fromkeys(told))))
+        self.found.append(HeldFlag(store.name, Set(store.statement, value), tuple(sets), tuple(asked), kept))
 
     def _why_not(self, store: Store, others: list[ast.Attribute]) -> str:
         if others:

@@ -24,7 +24,7 @@ from patcher.rule import (
     block,
 )
 from rules.fc205_flag_in_buffer.examples import INVALID, VALID
-from rules.fc205_flag_in_buffer.held_flags import HeldFlag, HeldFlags, Set
+from rules.fc205_flag_in_buffer.held_flags import HeldFlags, Set
 
 _MESSAGE = "`self.{0}`: a flag in a tensor; to ask it ends the graph"
 _PRESUMED = "the buffer `{0}` is set by this class and by load_state_dict alone"
@@ -44,8 +44,8 @@ class FlagInBuffer(Rule):
     Fix safety:
         Unsafe: whoever sets the buffer in another way is not seen, neither a broadcast of buffers between processes nor
         a copy of all ``buffers()``, as averages of weights are kept, nor ``functional_call``; what a replica of
-        ``DataParallel`` sets is lost. What the project does to an attribute of that name elsewhere is named. A module
-        that was pickled as a whole before the change lacks the new attribute. Refused where the class does anything
+        ``DataParallel`` sets is lost. A module that was pickled as a whole before the change lacks the new attribute.
+        Refused where the class does anything
         with the buffer but to ask for its truth or to set it to a truth that is written there, or where it has a
         ``_load_from_state_dict`` of its own.
 
@@ -71,17 +71,12 @@ class FlagInBuffer(Rule):
             yield Finding(asked, _MESSAGE.format(name), assumption=reason)
         if held.found:
             at = next(e for flag in held.found for e in flag.asked if facts.compiled(e))
-            presumed = "; ".join(_presumed(flag) for flag in held.found)
+            presumed = "; ".join(_PRESUMED.format(flag.name) for flag in held.found)
             fix = Fix(tuple(_edits(held, facts)), Applicability.UNSAFE)
             yield Finding(at, _MESSAGE.format(held.found[0].name), fix, presumed)
 
     invalid: ClassVar[tuple[Example, ...]] = INVALID
     valid: ClassVar[tuple[NearMiss, ...]] = VALID
-
-
-def _presumed(flag: HeldFlag) -> str:
-    named = f", though {flag.doubts[0]}" if flag.doubts else ""
-    return _PRESUMED.format(flag.name) + named
 
 
 def _edits(held: HeldFlags, facts: Facts) -> Iterator[Edit]:

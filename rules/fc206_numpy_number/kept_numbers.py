@@ -9,29 +9,23 @@ from dataclasses import dataclass
 from patcher.facts import Facts
 from patcher.facts.analysis import ClassAnalysis
 from patcher.facts.numbers.asked_numbers import ASKING, AskedNumbers
-from patcher.facts.project.attributes import UNCANNY
-from patcher.facts.project.touches import How
 from patcher.facts.syntax.classes import Store, attribute_of, self_name
-from patcher.facts.syntax.written import short
 
 #: With one argument, they make one number of whatever they are given.
 _REDUCING = frozenset("prod sum max min amax amin mean median std var product ptp count_nonzero".split())
 _TYPES = frozenset("int8 int16 int32 int64 uint8 uint16 uint32 uint64 intp int_ float64 float_".split())
 #: With numbers, which are written so, they make a number.
 _OF_NUMBERS = frozenset("sqrt ceil floor log2 log exp power round rint gcd lcm cumprod".split())
-#: What takes the dtype of a number of NumPy, and another one for a number of Python.
-_TYPED = frozenset(f"torch.{name}" for name in ("tensor", "as_tensor", "asarray")) | {"numpy.array", "numpy.asarray"}
 
 
 @dataclass(frozen=True)
 class KeptNumber:
-    """``self.name``, which is ``value``, computed with at ``use`` in compiled code. ``doubts``: who else sets it."""
+    """``self.name``, which is ``value``, computed with at ``use`` in compiled code."""
 
     name: str
     value: ast.Call
     use: ast.expr
     refused: str
-    doubts: tuple[str, ...]
 
 
 class KeptNumbers(ClassAnalysis):
@@ -53,9 +47,7 @@ class KeptNumbers(ClassAnalysis):
         use = next((u for read in compiled if (u := self._use(read)) is not None), None)
         if use is None:
             return
-        told = [f.told for f in self.project.attributes.touched(self.name, store.name, (How.SET,))]
-        told += self.project.attributes.reasons(self.name, store.name)
-        yield KeptNumber(store.name, value, use, self._why_not(store), tuple(dict.fromkeys(told)))
+        yield KeptNumber(store.name, value, use, self._why_not(store))
 
     def _makes_number(self, call: ast.Call) -> bool:
         what = self.syntax.qualified(call.func) or ""
@@ -93,18 +85,6 @@ class KeptNumbers(ClassAnalysis):
             inside.add(parent)
         return None
 
-    def _typed(self, e: ast.expr, depth: int = 3) -> ast.expr | None:
-        """A tensor or array that takes its dtype from the number ``e``, or from what a local name holds of it."""
-        for parent in self.syntax.ancestors(e):
-            if isinstance(parent, ast.Call) and self.syntax.qualified(parent.func) in _TYPED:
-                return parent
-            if isinstance(parent, ast.Assign) and depth and len(parent.targets) == 1:
-                readers = self.readers(parent.targets[0]) or ()
-                return next((t for r in readers if (t := self._typed(r, depth - 1)) is not None), None)
-            if isinstance(parent, ast.stmt):
-                break
-        return None
-
     def _why_not(self, store: Store) -> str:
         if [s for s in self.members.stores[store.name] if s is not store and (s.how != "declared" or s.value)]:
             return f"`self.{store.name}` is assigned again"
@@ -112,9 +92,4 @@ class KeptNumbers(ClassAnalysis):
         asked = next((p for r in reads if isinstance(p := self.syntax.parents[r], ast.Attribute)), None)
         if asked is not None:
             return f"`{ast.unparse(asked)}` asks what a number of NumPy has"
-        taken = next((t for r in reads if isinstance(r.ctx, ast.Load) and (t := self._typed(r)) is not None), None)
-        if taken is not None:
-            return f"`{short(taken)}` takes its dtype from a number of NumPy"
-        if self.syntax.names_in(self.cls) & UNCANNY:
-            return "the class has its own ways with attributes"
         return ""

@@ -9,7 +9,7 @@ from typing import ClassVar
 from patcher.facts import Facts
 from patcher.rule import Applicability, Code, Cost, Example, Finding, Fix, NearMiss, Replace, Rule, Where
 from rules.fc206_numpy_number.examples import INVALID, VALID
-from rules.fc206_numpy_number.kept_numbers import KeptNumber, KeptNumbers
+from rules.fc206_numpy_number.kept_numbers import KeptNumbers
 
 
 class NumpyNumber(Rule):
@@ -27,8 +27,8 @@ class NumpyNumber(Rule):
         Unsafe: the number is the same, but it and what is made of it alone are numbers of Python. Code far away may
         ask for what NumPy's alone have (a dtype, ``astype``, ``item``), make a tensor of that dtype
         (``torch.tensor(self.scale)``), divide by a zero without an error, or count on integers that wrap around. A
-        reduction of a list with elements that are no numbers gives no number of NumPy. Refused where the class asks for
-        such things, makes such a tensor, or assigns the attribute again.
+        reduction of a list with elements that are no numbers gives no number of NumPy. Refused where the file asks
+        for an attribute of it, or the class assigns it again.
 
     References:
         PyTorch, "Data dependent operator" (graph break GB0033); codecs that pad to a multiple of their hop length.
@@ -50,12 +50,8 @@ class NumpyNumber(Rule):
                 yield Finding(kept.use, message, assumption=kept.refused)
             else:
                 fix = Fix((Replace(kept.value, Code("{0}.item()", (kept.value,))),), Applicability.UNSAFE)
-                yield Finding(kept.use, message, fix, _presumed(kept))
+                granted = f"nobody asks `{kept.name}` for what only numbers of NumPy have or do, their dtype among it"
+                yield Finding(kept.use, message, fix, granted)
 
     invalid: ClassVar[tuple[Example, ...]] = INVALID
     valid: ClassVar[tuple[NearMiss, ...]] = VALID
-
-
-def _presumed(kept: KeptNumber) -> str:
-    text = f"nobody asks `{kept.name}` for what only numbers of NumPy have or do, their dtype among it"
-    return f"{text}; {kept.doubts[0]}" if kept.doubts else text

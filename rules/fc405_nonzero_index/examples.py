@@ -88,66 +88,6 @@ calls = [(torch.tensor([0.5, 1.5, -1.5]),), (torch.tensor([[0.5], [7.5]]),)]
         gain=False,
     ),
     Example(
-        title="a list along one dimension",
-        before="""\
-class Flat(nn.Module):
-    def forward(self, x):
-        y = (x * 2).flatten()
-        y[torch.where(y > 2)[0]] = 2
-        y[(y < -2).nonzero().squeeze(-1)] = -2
-        y[torch.argwhere(torch.isnan(y))] = 0
-        return y
-""",
-        after="""\
-class Flat(nn.Module):
-    def forward(self, x):
-        y = (x * 2).flatten()
-        y[y > 2] = 2
-        y[(y < -2)] = -2
-        y[torch.isnan(y)] = 0
-        return y
-""",
-        run="""\
-def make(): return Flat()
-calls = [(torch.tensor([[0.5, 1.5, -1.5]]),), (torch.tensor([0.5, float("nan")]),)]
-""",
-    ),
-    Example(
-        title="places are counted to check them",
-        before="""\
-def require(ok, message):
-    if isinstance(ok, torch.Tensor):
-        torch._assert_async(ok.all(), message)
-    else:
-        torch._check(ok, lambda: message)
-
-class Count(nn.Module):
-    def forward(self, ids: torch.Tensor, rows: torch.Tensor):
-        found = len((ids == 7).nonzero())
-        require(found == rows.shape[0], "rows must fit the places")
-        require(torch.where(ids == 7)[0].shape[0] <= 3, "three places at most")
-        return rows * 2
-""",
-        after="""\
-def require(ok, message):
-    if isinstance(ok, torch.Tensor):
-        torch._assert_async(ok.all(), message)
-    else:
-        torch._check(ok, lambda: message)
-
-class Count(nn.Module):
-    def forward(self, ids: torch.Tensor, rows: torch.Tensor):
-        found = (ids == 7).count_nonzero()
-        require(found == rows.shape[0], "rows must fit the places")
-        require((ids == 7).count_nonzero() <= 3, "three places at most")
-        return rows * 2
-""",
-        run="""\
-def make(): return Count()
-calls = [(torch.tensor([7, 1]), torch.ones(1, 2)), (torch.tensor([7, 7]), torch.ones(2, 2))]
-""",
-    ),
-    Example(
         title="another tensor is written, which is taken to have that shape",
         before="""\
 class Other(nn.Module):
@@ -240,18 +180,24 @@ class Loop(nn.Module):
 """,
     ),
     NearMiss(
-        title="the first coordinates of places in two dimensions",
+        title="the places are needed elsewhere as well",
         source="""\
-class First(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.embed = nn.Embedding(20, 4)
-
-    def forward(self, ids):
-        h = self.embed(ids) * 1
-        h[torch.where(ids > 3)[0]] = 0.0
-        h[(ids > 3).nonzero()[:, 0]] = 0.0
-        return h
+class Both(nn.Module):
+    def forward(self, x):
+        y = x * 2
+        places = torch.where(y > 0)
+        y[places] = 0.0
+        return y, places
+""",
+    ),
+    NearMiss(
+        title="a method of something else",
+        source="""\
+class Foreign(nn.Module):
+    def forward(self, x, table):
+        y = x * 2
+        y[table.nonzero()] = 0.0
+        return y
 """,
         reported=True,
     ),
@@ -266,65 +212,8 @@ class Rows(nn.Module):
     def forward(self, ids):
         h = self.embed(ids) * 1
         h[torch.nonzero(ids > 3)] = 0.0
+        h[torch.where(ids > 3)[0]] = 0.0
         return h
 """,
-        reported=True,
-    ),
-    NearMiss(
-        title="rows of values for rows of places",
-        source="""\
-class Values(nn.Module):
-    def forward(self, x, values: torch.Tensor):
-        y = (x * 2).flatten()
-        y[torch.nonzero(y > 0)] = values
-        return y
-""",
-        reported=True,
-    ),
-    NearMiss(
-        title="the places are needed elsewhere as well",
-        source="""\
-class Both(nn.Module):
-    def forward(self, x):
-        y = x * 2
-        places = torch.where(y > 0)
-        y[places] = 0.0
-        return y, places
-""",
-    ),
-    NearMiss(
-        title="the number of places is a size",
-        source="""\
-class Sized(nn.Module):
-    def forward(self, x):
-        y = x * 2
-        return torch.zeros(len((y > 0).nonzero()))
-""",
-        reported=True,
-    ),
-    NearMiss(
-        title="coordinates are counted, or one place has no length",
-        source="""\
-class Coordinates(nn.Module):
-    def forward(self, ids: torch.Tensor, row: torch.Tensor):
-        row = row.flatten()
-        if len((ids == 7).nonzero().flatten()) > 3 or (ids == 7).nonzero().squeeze().shape[0] > 3:
-            raise ValueError
-        if len((row == 7).nonzero().squeeze()) > 3:
-            raise ValueError
-        return ids * 2
-""",
-        reported=True,
-    ),
-    NearMiss(
-        title="a method of something else",
-        source="""\
-class Foreign(nn.Module):
-    def forward(self, x, table):
-        y = x * 2
-        y[table.nonzero()] = 0.0
-        return y
-""",
-        reported=True,
     ),
 )

@@ -453,72 +453,6 @@ calls = [data(0, 3, 7), data(0, 2, 2, 9), data(0, 5)]
         unsafe=True,
     ),
     Example(
-        title="a mask that is filled block by block",
-        before="""\
-class Filled(nn.Module):
-    def forward(self, q, k, v, bounds: torch.Tensor):
-        mask = torch.full([1, q.shape[1], k.shape[1]], torch.finfo(q.dtype).min, dtype=q.dtype)
-        # each image sees itself
-        for i in range(1, len(bounds)):
-            mask[..., bounds[i - 1] : bounds[i], bounds[i - 1] : bounds[i]] = 0
-        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask), mask
-""",
-        after="""\
-class Filled(nn.Module):
-    def forward(self, q, k, v, bounds: torch.Tensor):
-        mask = torch.full([1, q.shape[1], k.shape[1]], torch.finfo(q.dtype).min, dtype=q.dtype)
-        # each image sees itself
-        if len(bounds) > 1:
-            _bounds, _inside = torch.as_tensor(bounds).reshape(len(bounds), 1), []
-            if _bounds.is_floating_point():
-                raise TypeError("bounds must be integers")
-            for _size in mask.shape[-2:]:
-                _place = torch.arange(_size, device=_bounds.device)
-                _place = torch.where(_bounds < 0, _place - _size, _place)
-                _inside.append(((_place[:-1] >= _bounds[:-1]) & (_place[1:] < _bounds[1:])).float())
-            mask.masked_fill_((_inside[0].T @ _inside[1] > 0).to(mask.device), 0)
-        return F.scaled_dot_product_attention(q, k, v, attn_mask=mask), mask
-""",
-        run="""\
-def make(): return Filled()
-def data(*bounds):
-    g = torch.Generator().manual_seed(3)
-    return (*(torch.randn(2, n, 4, generator=g) for n in (7, 6, 6)), torch.tensor(bounds))
-bounds = (0, 3, 7), (0, 2, 2, 6), (5, 1), (-5, -2, 9), (0, 4, 1, 6), (3,), (-20, 3)
-calls = [data(*b) for b in bounds]
-""",
-    ),
-    Example(
-        title="blocks of a boolean mask, between neighbours",
-        before="""\
-class Neighbours(nn.Module):
-    def forward(self, x, bounds: torch.LongTensor):
-        mask = torch.zeros(1, 1, x.shape[0], x.shape[0], dtype=torch.bool)
-        for start, stop in zip(bounds[:-1], bounds[1:]):
-            mask[:, :, start:stop, start:stop] = True
-        return x * mask.sum()
-""",
-        after="""\
-class Neighbours(nn.Module):
-    def forward(self, x, bounds: torch.LongTensor):
-        mask = torch.zeros(1, 1, x.shape[0], x.shape[0], dtype=torch.bool)
-        if len(bounds) > 1:
-            _bounds, _inside = torch.as_tensor(bounds).reshape(len(bounds), 1), []
-            if _bounds.is_floating_point():
-                raise TypeError("bounds must be integers")
-            for _size in mask.shape[-2:]:
-                _place = torch.arange(_size, device=_bounds.device)
-                _place = torch.where(_bounds < 0, _place - _size, _place)
-                _inside.append(((_place[:-1] >= _bounds[:-1]) & (_place[1:] < _bounds[1:])).float())
-            mask.masked_fill_((_inside[0].T @ _inside[1] > 0).to(mask.device), True)
-        return x * mask.sum()
-""",
-        run="""\
-def make(): return Neighbours()
-calls = [(torch.ones(7), torch.tensor(b)) for b in ([0, 3, 7], [0, 2, 2, 9], [-3, -1], [[0], [4]])]
-""",
-    ),
-    Example(
         title="causal within each chunk is reported",
         before="""\
 class Causal(nn.Module):
@@ -575,69 +509,6 @@ class Scaled(nn.Module):
         reported=True,
     ),
     NearMiss(
-        title="nobody says that the callee is not causal",
-        source="""\
-class Unsaid(nn.Module):
-    def __init__(self, attend):
-        super().__init__()
-        self.attend = attend
-
-    def forward(self, q, k, v, lengths):
-        splits = [torch.split(t, lengths.tolist(), dim=2) for t in (q, k, v)]
-        outs = [self.attend(self, a, b, c, attention_mask=None)[0] for a, b, c in zip(*splits)]
-        return torch.cat(outs, dim=1)
-""",
-        reported=True,
-    ),
-    NearMiss(
-        title="the results of the chunks lie side by side",
-        source="""\
-class Beside(nn.Module):
-    def forward(self, q, k, v, lengths):
-        splits = [torch.split(t, lengths.tolist(), dim=2) for t in (q, k, v)]
-        outs = [F.scaled_dot_product_attention(a, b, c) for a, b, c in zip(*splits)]
-        return torch.cat(outs, dim=0)
-""",
-        reported=True,
-    ),
-    NearMiss(
-        title="the results of the chunks are looked at one by one",
-        source="""\
-class Apart(nn.Module):
-    def forward(self, q, k, v, lengths):
-        splits = [torch.split(t, lengths.tolist(), dim=2) for t in (q, k, v)]
-        outs = [F.scaled_dot_product_attention(a, b, c) for a, b, c in zip(*splits)]
-        return torch.cat(outs, dim=2), outs[0].mean()
-""",
-        reported=True,
-    ),
-    NearMiss(
-        title="what is split is the heads",
-        source="""\
-class Heads(nn.Module):
-    def forward(self, q, k, v, lengths):
-        splits = [torch.split(t, lengths.tolist(), dim=1) for t in (q, k, v)]
-        outs = [F.scaled_dot_product_attention(a, b, c) for a, b, c in zip(*splits)]
-        return torch.cat(outs, dim=1)
-""",
-        reported=True,
-    ),
-    NearMiss(
-        title="the loop does more than to collect",
-        source="""\
-class Busy(nn.Module):
-    def forward(self, q, k, v, lengths):
-        splits = [torch.split(t, lengths.tolist(), dim=2) for t in (q, k, v)]
-        outs = []
-        for a, b, c in zip(*splits):
-            out = F.scaled_dot_product_attention(a, b, c)
-            outs.append(out)
-            out *= 2
-        return torch.cat(outs, dim=2)
-""",
-        reported=True,
-    ),
-    NearMiss(
         title="the queries are split by other lengths than the keys",
         source="""\
 class Crossed(nn.Module):
@@ -659,65 +530,6 @@ class Changed(nn.Module):
         outs = [F.scaled_dot_product_attention(a, b, c) for a, b, c in zip(qs, ks, vs)]
         return torch.cat(outs, dim=2)
 """,
-    ),
-    NearMiss(
-        title="blocks in dimensions that may not be the last",
-        source="""\
-class Leading(nn.Module):
-    def forward(self, x, bounds: torch.Tensor):
-        mask = torch.zeros(7, 7, 2)
-        for i in range(len(bounds) - 1):
-            mask[bounds[i] : bounds[i + 1], bounds[i] : bounds[i + 1]] = 1
-        return x * mask.sum()
-""",
-    ),
-    NearMiss(
-        title="blocks beside the diagonal, and one bound left out",
-        source="""\
-class Beside(nn.Module):
-    def forward(self, x, bounds: torch.Tensor):
-        mask = torch.zeros(7, 7)
-        for i in range(1, len(bounds) - 1):
-            mask[..., bounds[i - 1] : bounds[i], bounds[i] : bounds[i + 1]] = 1
-        for i in range(1, len(bounds) - 1):
-            mask[..., bounds[i - 1] : bounds[i], bounds[i - 1] : bounds[i]] = 1
-        return x * mask.sum()
-""",
-    ),
-    NearMiss(
-        title="a number for each block",
-        source="""\
-class Numbered(nn.Module):
-    def forward(self, x, bounds: torch.Tensor):
-        mask = torch.zeros(7, 7)
-        for i in range(1, len(bounds)):
-            mask[..., bounds[i - 1] : bounds[i], bounds[i - 1] : bounds[i]] = i
-        return x * mask.sum()
-""",
-    ),
-    NearMiss(
-        title="bounds that are Python numbers",
-        source="""\
-class Bounded(nn.Module):
-    def forward(self, x, bounds: list[int]):
-        mask = torch.zeros(7, 7)
-        for i in range(1, len(bounds)):
-            mask[..., bounds[i - 1] : bounds[i], bounds[i - 1] : bounds[i]] = 1
-        return x * mask.sum()
-""",
-    ),
-    NearMiss(
-        title="the lengths are counted on after they were read",
-        source="""\
-class Grown(nn.Module):
-    def forward(self, q, k, v, lengths: torch.Tensor):
-        sizes = lengths.tolist()
-        lengths.add_(1)
-        qs, ks, vs = (torch.split(t, sizes, dim=2) for t in (q, k, v))
-        outs = [F.scaled_dot_product_attention(a, b, c) for a, b, c in zip(qs, ks, vs)]
-        return torch.cat(outs, dim=2)
-""",
-        reported=True,
     ),
     NearMiss(
         title="only eager code splits",

@@ -7,10 +7,7 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from patcher.facts import Facts
-from patcher.facts.chunked.chunks import Chunks
 from patcher.facts.chunked.packed_attention import PackedAttention, PackedAttentions
-from patcher.facts.values.certainty import Certainty
-from patcher.facts.values.types import Category
 from patcher.rule import (
     Applicability,
     Code,
@@ -22,11 +19,9 @@ from patcher.rule import (
     Insert,
     NearMiss,
     Replace,
-    ReplaceStatements,
     Rule,
     block,
 )
-from rules.fc605_varlen_split.block_masks import BlockMask, BlockMasks
 from rules.fc605_varlen_split.examples import INVALID, VALID
 
 
@@ -42,17 +37,13 @@ class VarlenSplit(Rule):
         number of calls would differ from input to input.
 
     Fix safety:
-        Unsafe by cost: the mask has as many elements as the square of the total length, and attention computes
-        the blocks that it hides. The numbers are those of another kernel, and dropout draws other ones.
-        PyTorch's own attention gets a boolean mask; any other callee gets 0 and minus infinity in the dtype of
-        the queries, which it must add to its scores, and must have been told ``is_causal=False``, by that
-        keyword or an attribute that the class sets once and for all. What is infinite or NaN in a chunk reaches
-        the others. Attention weights, where they are collected, come as one matrix. Lengths that do not add up
-        are still a RuntimeError (on CUDA, a device-side assertion). Where results of a chunk are used in
-        another way, a mask is there already, or an argument changes from chunk to chunk, it is reported and
-        left alone. The one ``masked_fill_`` is safe: it writes the same number to the same places of the same
-        tensor, for bounds in any order, beyond the end or counted from it; numbers that float16 does not hold
-        stay (elements of the mask that share memory are no error any more).
+        Unsafe. The mask has as many elements as the square of the total length, and attention computes the blocks
+        that it hides. The numbers are those of another kernel, and dropout draws other ones. PyTorch's own attention
+        gets a boolean mask; any other callee gets 0 and minus infinity in the dtype of the queries. What is infinite
+        or NaN in a chunk reaches the others. Attention weights, where they are collected, come as one matrix. Lengths
+        that do not add up are still a RuntimeError (on CUDA, a device-side assertion). Not fixed where a mask is
+        there already, where attention may be causal, where an argument is computed from a chunk, and where the
+        function concatenates nothing.
 
     References:
         transformers' vision towers (``cu_seqlens`` without FlashAttention); PyTorch, "Data dependent operator" (graph
@@ -61,15 +52,12 @@ class VarlenSplit(Rule):
 
     code: ClassVar[str] = "FC605"
     name: ClassVar[str] = "varlen-split"
-    triggers: ClassVar[tuple[bytes, ...]] = (b".tolist()", b" in range(", b" in zip(")
+    triggers: ClassVar[tuple[bytes, ...]] = (b".tolist()",)
     listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.For, ast.ListComp, ast.GeneratorExp)
     costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report ``node`` when it is a loop over chunks of queries, keys and values that attend among themselves."""
-        blocks = facts.ask(BlockMasks).of(node)
-        if blocks is not None:
-            yield from _all_blocks(blocks, facts)
         packed = facts.ask(PackedAttentions).of(node)
         if packed is None:
             return
@@ -77,7 +65,9 @@ class VarlenSplit(Rule):
         if facts.eager_only(read):
             return
         message = "attention chunk by chunk, over lengths that are read from a tensor, ends the graph"
-        obstacle = packed.obstacle or _why_not_written(packed, facts)
+        obstacle = packed.obstacle
+        if not obstacle and not facts.syntax.alone(facts.syntax.statement_of(packed.walk.first.split.call)):
+            obstacle = "the line holds more than this statement"
         if obstacle:
             yield Finding(read, message, assumption=obstacle)
         else:
@@ -88,23 +78,18 @@ class VarlenSplit(Rule):
     valid: ClassVar[tuple[NearMiss, ...]] = VALID
 
 
-def _why_not_written(packed: PackedAttention, facts: Facts) -> str:
-    anchor = facts.syntax.statement_of(packed.walk.first.split.call)
-    if not facts.syntax.alone(anchor):
-        return "the line holds more than this statement"
-    certain = all(map(facts.ask(Chunks).is_certain, (packed.walk.first.split.call, packed.walk.first.read)))
-    return "" if certain else "it may not be split at all"
-
-
 def _assumption(packed: PackedAttention) -> str:
-    said = ["a mask of the total length squared is affordable", "what attends is finite"]
+    first, callee = packed.walk.first, ast.unparse(packed.call.func)
+    lengths = " ".join(ast.unparse(first.lengths).split())
+    said = [
+        "a mask of the total length squared is affordable",
+        f"`{lengths}` is one row of integers",
+        f"dimension {first.split.dim} is that of the sequence",
+        "what attends is finite",
+    ]
     if not packed.direct:
-        said.append(f"`{ast.unparse(packed.call.func)}` adds its mask to the scores and knows no positions")
-    if packed.weights:
-        said.append("attention weights may come as one matrix")
-    if not packed.row:
-        said.append(f"`{ast.unparse(packed.walk.first.lengths)}` is one row of integers")
-    return ", and ".join(said)
+        said.append(f"`{callee}` is not causal and adds its mask to the scores")
+    return ", ".join(said) + ", and results are only used when they are put together again"
 
 
 def _edits(packed: PackedAttention, facts: Facts) -> Iterator[Edit]:
@@ -152,34 +137,3 @@ def _edits(packed: PackedAttention, facts: Facts) -> Iterator[Edit]:
         before = [*("" for _ in call.args), *(f"{k.arg}=" for k in call.keywords)]
         holes = ", ".join(f"{name}{{{i}}}" for i, name in enumerate(before, 1))
         yield Replace(call, Code(f"{{0}}({holes}, attn_mask={mask})", parts))
-
-
-def _all_blocks(found: BlockMask, facts: Facts) -> Iterator[Finding]:
-    """The loop that writes blocks of a mask, and all blocks at once in its place."""
-    message = "a mask that is filled block by block, between bounds that a tensor holds, ends the graph"
-    torch = facts.writing.spelling("torch", found.loop)
-    obstacle = facts.writing.why_not_replaced(found.loop) or facts.writing.why_not_builtin("len", "TypeError")
-    if obstacle:
-        yield Finding(found.loop, message, assumption=obstacle)
-        return
-    wishes = ("bounds", "inside", "size", "place")
-    bounds, inside, size, place = (facts.writing.fresh_local(f"_{wish}", found.loop) for wish in wishes)
-    sides = [
-        Code(f"{place} = {torch}.arange({size}, device={bounds}.device)"),
-        Code(f"{place} = {torch}.where({bounds} < 0, {place} - {size}, {place})"),
-        Code(f"{inside}.append((({place}[:-1] >= {bounds}[:-1]) & ({place}[1:] < {bounds}[1:])).float())"),
-    ]
-    same = f"({inside}[0].T @ {inside}[1] > 0).to({{0}}.device)"
-    certain = facts.ask(Certainty).is_used(found.bounds)  # else it may be a list, which has numbers and a length too
-    row = Code("{0}" if certain else f"{torch}.as_tensor({{0}})", (found.bounds,))
-    lines = [
-        Code(f"{bounds}, {inside} = {{0}}.reshape(len({{1}}), 1), []", (row, found.bounds)),
-        block(Code(f"for {size} in {{0}}.shape[-2:]:", (found.mask,)), sides),
-        Code(f"{{0}}.masked_fill_({same}, {{1}})", (found.mask, found.value)),
-    ]
-    dtype = facts.value(found.bounds).dtype
-    if not certain or dtype is None or dtype.category is not Category.INT:
-        complaint = Code('raise TypeError("bounds must be integers")')
-        lines.insert(1, block(Code(f"if {bounds}.is_floating_point():"), [complaint]))
-    whole = block(Code("if len({0}) > 1:", (found.bounds,)), lines)  # what is no row of integers may be of no use
-    yield Finding(found.loop, message, Fix((ReplaceStatements((found.loop,), (whole,)),)))

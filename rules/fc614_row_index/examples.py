@@ -309,39 +309,6 @@ class Net(nn.Module):
 """,
     ),
     NearMiss(
-        title="read and written at once",
-        source="""\
-class Net(nn.Module):
-    def forward(self, x):
-        x = x * 2
-        x[x.sum(1).argmax()] += 1
-        return x
-""",
-        reported=True,
-    ),
-    NearMiss(
-        title="what is written has a dtype of its own",
-        source="""\
-class Net(nn.Module):
-    def forward(self, x, row):
-        x = x * 2
-        x[x.sum(1).argmax()] = row
-        return x
-""",
-        reported=True,
-    ),
-    NearMiss(
-        title="an expanded view is written",
-        source="""\
-class Net(nn.Module):
-    def forward(self, x):
-        x = torch.zeros(1, 4).expand(2, 4)
-        x[x.sum(1).argmax()] = 1
-        return x
-""",
-        reported=True,
-    ),
-    NearMiss(
         title="a new dimension beside it",
         source="""\
 class Net(nn.Module):
@@ -369,35 +336,6 @@ class Net(nn.Module):
     def forward(self, x):
         n = x.sum(1).argmax()
         return x[n.to(torch.uint8)] * 2 + x[n.bool()].sum()
-""",
-        reported=True,
-    ),
-    NearMiss(
-        title="what is read is written into",
-        source="""\
-class Net(nn.Module):
-    def forward(self, x):
-        x = x * 2
-        n = x.sum(1).argmax()
-        x[n].add_(1)
-        x[n][0] = 3
-        y = F.relu(x[n], True) + F.elu(x[n], inplace=True)
-        best = x[n]
-        best += 1
-        row = x[n]
-        row.view(-1)[0] = 3
-        return x, y
-""",
-        reported=True,
-    ),
-    NearMiss(
-        title="the index is a part of what is written",
-        source="""\
-class Net(nn.Module):
-    def forward(self, x):
-        order = x.flatten().argsort()
-        order[order[0]] = 7
-        return order
 """,
         reported=True,
     ),

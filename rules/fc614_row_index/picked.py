@@ -6,13 +6,9 @@ import ast
 from dataclasses import dataclass
 
 from patcher.facts.analysis import Analysis
-from patcher.facts.effects.totality import Effects
 from patcher.facts.numbers.asked_numbers import AskedNumbers
 from patcher.facts.numbers.likely_masks import LikelyMasks
 from patcher.facts.numbers.likely_tensors import LikelyTensors
-from patcher.facts.syntax.written import integer, short
-from patcher.facts.tables import torch_api as api
-from patcher.facts.values.types import Category, Kind
 
 _WAY, _LISTED = "tensor as index of one row", "tensor as index of a list"
 
@@ -92,12 +88,12 @@ class PickedRows(Analysis):
         return held.is_scalar_tensor or self._is_looped_over(e)
 
     def _is_looped_over(self, e: ast.expr) -> bool:
-        """Whether ``e`` is an item of a tensor that a loop goes over, whose numbers are bounds and sizes elsewhere."""
+        """Whether ``e`` is an item of a tensor that a loop goes over, and no mask."""
         if not isinstance(e, ast.Name) or self.facts.ask(LikelyMasks).of(e):
             return False
         found = self.inference.definitions(e)
         over = [self._over(d.node, e) for d in found if d.how == "iteration"]
-        return len(over) == len(found) == 1 and over[0] is not None and self._is_counting(over[0])
+        return len(over) == len(found) == 1 and over[0] is not None and self.inference.of(over[0]).is_tensor
 
     def _over(self, target: ast.AST, name: ast.Name) -> ast.Name | None:
         """The tensor of which ``name`` is an item: ``lengths`` in ``for i, n in enumerate(lengths)``."""
@@ -111,63 +107,12 @@ class PickedRows(Analysis):
                 return items
         return None
 
-    def _is_counting(self, items: ast.Name) -> bool:
-        """Whether ``items`` is a tensor of integers: its largest number bounds a slice in the same function."""
-        if not self.inference.of(items).is_tensor:
-            return False
-        function, found = self.syntax.function_of(items), self.inference.definitions(items)
-        for n in self.syntax.own(function, ast.Slice) if function is not None else ():
-            match n:
-                case ast.Slice(upper=ast.Call(func=ast.Attribute(value=ast.Name() as held, attr="max" | "amax"))):
-                    if held.id == items.id and self.inference.definitions(held) == found:
-                        return True
-        return False
-
     def _reason(self, node: ast.Subscript, indices: tuple[ast.expr, ...]) -> str:
         """Why ``node`` cannot pick by a tensor of one row."""
         for e in indices:
             dtype = self.inference.of(e).dtype
-            other = dtype is not None and isinstance(dtype.which, str) and dtype.which not in _INDICES
-            if other or (dtype is not None and dtype.category is Category.BOOL):
+            if dtype is not None and dtype.which is not None and dtype.which not in _INDICES:
                 return f"`{ast.unparse(e)}` is none of int32 or int64, and picks in another way then"
-        if isinstance(node.ctx, ast.Load):
-            return self._why_written(node)
-        statement = self.syntax.parents[node]
-        if not isinstance(statement, ast.Assign) or len(statement.targets) > 1:
-            return "it is read and written at once"
-        value = self.inference.of(statement.value)
-        if value.kind is not Kind.PYTHON or not (value.is_number or integer(statement.value) is not None):
-            return "what is written may have another dtype, which is not converted then"
-        if self.facts.ask(Effects).may_overlap(node.value):
-            return f"`{ast.unparse(node.value)}` may be an expanded view"
-        base = ast.unparse(node.value)
-        if any(isinstance(n, ast.Subscript) and ast.unparse(n.value) == base for e in indices for n in ast.walk(e)):
-            return "the index is a part of what is written"
-        return ""
-
-    def _why_written(self, read: ast.expr) -> str:
-        """What writes into the view that ``read`` gives, where that is plain to see; "" where nothing does."""
-        e, parent = read, self.syntax.parents[read]
-        while isinstance(parent, (ast.Attribute, ast.Subscript)) and parent.value is e:
-            name = parent.attr if isinstance(parent, ast.Attribute) else ""
-            if not isinstance(parent.ctx, ast.Load) or name.endswith("_"):
-                return f"`{short(parent)}` writes into it"
-            called = self.syntax.parents[parent]
-            e = called if isinstance(called, ast.Call) and called.func is parent else parent
-            if e is called and name not in api.ALIASING:
-                return ""
-            parent = self.syntax.parents[e]
-        match parent:
-            case ast.Call(args=[first, *rest], keywords=keywords) if first is e:
-                flags = [*rest, *(k.value for k in keywords if k.arg == "inplace")]
-                if any(isinstance(f, ast.Constant) and f.value is True for f in flags):
-                    return f"`{short(parent)}` may write into it"
-            case ast.AugAssign(target=written) if written is e:
-                return f"`{short(parent)}` writes into it"
-            case ast.Assign(targets=[ast.Name() as target]):
-                for other in self.readers(target) or ():
-                    if other is not read and (why := self._why_written(other)):
-                        return why
         return ""
 
 
@@ -177,4 +122,4 @@ def _assumption(node: ast.Subscript, indices: tuple[ast.expr, ...]) -> str:
     holding = f"{index} {'holds an integer' if one else 'hold integers'} on the device of {base}"
     if isinstance(node.ctx, ast.Load):
         return f"{holding}, and nothing writes into any of them, nor into what is read, which is a copy then"
-    return f"{holding}, {'is' if one else 'are'} no part of it, and nothing writes there before gradients are computed"
+    return f"{holding}, which {'is' if one else 'are'} no part of it, and what is written has its dtype"

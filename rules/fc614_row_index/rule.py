@@ -26,17 +26,11 @@ class RowIndex(Rule):
 
     Fix safety:
         Unsafe. The numbers are the same where index and tensor are plain, dense tensors of one device and the index
-        holds an int32 or int64: a mask picks otherwise, and a tensor on the CPU takes a number on a GPU for an index,
-        but no row. What is read is a copy and no view: what is written into it, by ``inplace`` as well, does not
-        arrive, and what is written into the tensor later is not seen. The index is kept for gradients: to write into
-        it in place, as in ``n += 1`` behind the read, is an error of the backward pass then. What is written must not
-        be annotated as a number and be a tensor, nor the index a view of what is written into. Of an expanded or
-        transposed tensor the copy may have another layout, and sums over it another order, so that last bits differ.
-        An index that is too large is an error of another type, on a GPU an assertion of the device, and none at all
-        where there are no elements. Left alone where a tensor is written (its dtype is not converted by such an
-        index), where what is read is plainly written into, where one statement reads and writes, and for anything but
-        numbers and slices beside the index. Nothing is said where the number of the row is read at once
-        (``x[i].item()``).
+        holds an int32 or int64. What is read is a copy and no view: what is written into it does not arrive, and what
+        is written into the tensor later is not seen. The index is kept for gradients. What is written must have the
+        dtype of the tensor, and the index be no view of it. An index that is too large is an error of another type, on
+        a GPU an assertion of the device. Not fixed for anything but numbers and slices beside the index. Nothing is
+        said where the number of the row is read at once (``x[i].item()``).
 
     References:
         PyTorch, "Data dependent operator" (graph break GB0033).

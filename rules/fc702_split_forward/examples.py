@@ -216,8 +216,8 @@ calls = [(torch.ones(3, 4), [torch.ones(1, 4) * i for i in range(n)]) for n in (
         count = len(more)
         if flag is None:
             flag = x.is_floating_point()
-        first, *others = [*parts, *more]
-        y = torch.cat([first, *others])
+        others = [*parts, *more]
+        y = torch.cat(others)
         scale = rows.sum() if flag else count
         return x.sum() * y.amax() + scale
 """,
@@ -230,8 +230,8 @@ calls = [(torch.ones(3, 4), [torch.ones(1, 4) * i for i in range(n)]) for n in (
         count = len(more)
         if flag is None:
             flag = x.is_floating_point()
-        first, *others = [*parts, *more]
-        y = torch.cat([first, *others])
+        others = [*parts, *more]
+        y = torch.cat(others)
         return self._forward_core(x, flag, rows, count, y)
 
     def _forward_core(self, x, flag, rows, count, y):

@@ -1,4 +1,4 @@
-"""Reads that are moved into a function of their own, chunks of sizes that a tensor holds, and masks of blocks."""
+"""Reads that are moved into a function of their own, and chunks of sizes that a tensor holds."""
 
 from __future__ import annotations
 
@@ -10,11 +10,6 @@ calls = [
     (torch.arange(12.0).view(-1, 2)[:n], torch.tensor(i))
     for n, i in ((3, [[1, 2, 0], [0, 0, 4]]), (5, [[1, 2, 0], [1, 2, 3]]), (4, [[1, 2, 3], [1, 2, 3]]))
 ]
-"""
-BOUNDS = """
-def make(): return Net()
-bounds = [(4, [0, 2, 4]), (3, [0]), (3, []), (5, [4, 2, 0]), (5, [-3, -1, 9]), (200, [-100, -1]), (5, [0, 2, 2, 5])]
-calls = [(torch.ones(1, 2, n, n), torch.tensor(b)) for n, b in bounds]
 """
 
 
@@ -43,15 +38,6 @@ class Net(nn.Module):
 """
 
 
-FILLED = """
-class Net(nn.Module):
-    def forward(self, x, cu):
-        bounds = torch.cat([cu, cu[:0]])
-        mask = torch.ones_like(x)
-        for i in range(1, len(bounds)):
-            mask[..., bounds[i - 1] : bounds[i], bounds[i - 1] : bounds[i]] = 0
-        return mask
-"""
 ATTACKS: dict[str, tuple[str, str, str]] = {
     "a class and its subclass are both taken apart": (
         "FC204",
@@ -142,36 +128,10 @@ class Sub(Net):
 """),
         PAIRS,
     ),
-    "sizes that are read for one branch": (
-        "FC202",
-        split("return torch.cat(x.split(p.long().tolist())) if p is not None else x"),
-        SIZES,
-    ),
-    "a branch that does not split": (
-        "FC202",
-        split("""sizes = counts.tolist()
-        return torch.cat(x.split(sizes)) if p is not None else x"""),
-        SIZES,
-    ),
-    "a return before the split": (
-        "FC202",
-        split("""sizes = counts.tolist()
-        if x.shape[0] == 4:
-            return x
-        return torch.cat(x.split(sizes))"""),
-        SIZES,
-    ),
     "a name that is bound in the same line": (
         "FC202",
         split("return [x := x[:3], torch.cat(x.split(counts.tolist()))]"),
         SIZES,
-    ),
-    "bounds that wrap around": ("FC605", FILLED, BOUNDS),
-    "bounds of one byte": ("FC605", FILLED, BOUNDS.replace("torch.tensor(b)", "torch.tensor(b, dtype=torch.int8)")),
-    "bounds that are no row": (
-        "FC605",
-        FILLED,
-        BOUNDS.replace("torch.tensor(b)", "torch.tensor(b).reshape(-1, 1).expand(-1, 2)"),
     ),
     "another zip": (
         "FC605",

@@ -397,15 +397,4 @@ class Net(nn.Module):
 """,
         MADE + "calls = [(torch.ones(3), 1, 2)]",
     ),
-    "in the place of a number: 0-d, halves, integers": (
-        "FC201",
-        """
-class Net(nn.Module):
-    def forward(self, x):
-        return x - x.max().item(), x * x.min().item(), x * x.abs().amax().item()
-""",
-        MADE
-        + "calls = [(torch.tensor(v, dtype=d),) for v in ([1.5, -3.25], 3.3) for d in (torch.half, torch.float64)]\n"
-        + "calls += [(torch.tensor([100, -7], dtype=torch.int8),), (torch.tensor([float('nan'), 1.0]),)]",
-    ),
 }

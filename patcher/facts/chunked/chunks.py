@@ -7,11 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from patcher.facts.analysis import Analysis
-from patcher.facts.effects.unchanged import Aspect, Unchanged
 from patcher.facts.flow.definitions import Definition
 from patcher.facts.syntax.tree import dotted
 from patcher.facts.syntax.written import integer
-from patcher.facts.values.types import Category
 
 _SPLITS = frozenset({"torch.split", "torch.functional.split", "torch.split_with_sizes"})
 _COMPREHENSIONS = (ast.ListComp, ast.GeneratorExp)
@@ -201,90 +199,3 @@ class Chunks(Analysis):
         """The names in ``e``, with what binds them there."""
         names = [n for n in ast.walk(e) if isinstance(n, ast.Name)]
         return frozenset((n.id, self.inference.definitions(n)) for n in names)
-
-    def is_listed(self, lengths: ast.expr) -> bool:
-        """Whether ``lengths`` is known to have a dimension: a number in its place would mean chunks of one size."""
-        if isinstance(lengths, ast.Name) and (definition := self.only_definition(lengths)) is not None:
-            return definition.value is not None and not definition.path and self.is_listed(definition.value)
-        match lengths:
-            case ast.BinOp(left=left, right=right):
-                return self.is_listed(left) or self.is_listed(right)
-            case ast.Subscript(slice=ast.Slice()):
-                return True
-            case ast.Call(func=ast.Attribute(attr="diff" | "flatten")):
-                return True
-            case ast.Call(func=ast.Attribute(value=base, attr="to" | "int" | "long" | "cpu")):
-                return self.is_listed(base)
-            case ast.Call(func=ast.Attribute(attr="sum" | "prod" | "amax"), args=args, keywords=named):
-                dims = [integer(d) for d in (*args, *(k.value for k in named if k.arg == "dim"))]
-                return len(dims) == 1 and (dims[0] or 0) >= 1  # what has a second dimension keeps its first
-        value = self.inference.of(lengths)
-        return value.is_tensor and value.rank is not None and value.rank.base is None and value.rank.offset >= 1
-
-    def is_certain(self, e: ast.expr) -> bool:
-        """Whether ``e`` is evaluated whenever its statement runs, and nothing gets a new name in there before."""
-        statement = self.syntax.statement_of(e)
-        child: ast.AST = e
-        for parent in self.syntax.ancestors(e):
-            if parent is statement:
-                break
-            match parent:
-                case ast.IfExp(test=first) | ast.BoolOp(values=[first, *_]):
-                    certain = child is first
-                case ast.Compare(left=left, comparators=[first, *_]):
-                    certain = child in (left, first)
-                case ast.ListComp(generators=[only]) | ast.GeneratorExp(generators=[only]) if not only.ifs:
-                    certain = child is only or bool(getattr(only.iter, "elts", ()))
-                case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
-                    certain = False
-                case ast.Lambda():
-                    certain = False
-                case _:
-                    certain = True
-            if not certain:
-                return False
-            child = parent
-        named = (n for part in ast.iter_child_nodes(statement) if isinstance(part, ast.expr) for n in ast.walk(part))
-        return not any(isinstance(n, ast.NamedExpr) for n in named)
-
-    def is_followed_by(self, e: ast.expr, later: ast.expr) -> bool:
-        """Whether ``later``, in the same block, is evaluated whenever ``e`` was and nothing raised."""
-        since, until = self.syntax.statement_of(e), self.syntax.statement_of(later)
-        block = self.syntax.block_of(since)
-        if until not in block or block.index(until) < block.index(since) or not self.is_certain(later):
-            return False
-        between = (n for s in block[block.index(since) : block.index(until)] for n in ast.walk(s))
-        simple = isinstance(until, (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return, ast.Expr))
-        return simple and not any(isinstance(n, (ast.Return, ast.Continue, ast.Break)) for n in between)
-
-    def is_row(self, lengths: ast.expr) -> bool:
-        """Whether ``lengths`` is known to hold integers, and to have a dimension."""
-        dtype = self.inference.of(lengths).dtype
-        return dtype is not None and dtype.category is Category.INT and self.is_listed(lengths)
-
-    def is_there(self, e: ast.expr, here: ast.expr, earlier: ast.stmt) -> bool:
-        """Whether ``e``, a chain of names that stands at ``here``, has the same shape before ``earlier``.
-
-        ``earlier`` stands above ``here`` or holds it.
-        """
-        names = [n for n in ast.walk(e) if isinstance(n, ast.Name)]
-        statement = self.syntax.statement_of(here)
-        if any(isinstance(n, (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)) for n in ast.walk(e)):
-            return False
-        bound = {d for n in names for d in self.inference.definitions(n)}
-        if any(d.how == "iteration" and isinstance(self._binder(d), ast.comprehension) for d in bound):
-            return False
-        if statement is earlier:
-            return True
-        if not is_plain(e) or self.syntax.parents[statement] is not self.syntax.parents[earlier]:
-            return False
-        unchanged = self.facts.ask(Unchanged)
-        if statement not in self.syntax.block_of(earlier) or unchanged.why_written(e, [earlier], Aspect.SHAPE):
-            return False
-        return not unchanged.why_changed(e, earlier, here, Aspect.SHAPE)
-
-    def _binder(self, d: Definition) -> ast.AST | None:
-        node: ast.AST | None = d.node
-        while isinstance(node, (ast.Name, ast.Tuple, ast.List, ast.Starred)):
-            node = self.syntax.parents.get(node)
-        return node

@@ -16,11 +16,11 @@ from patcher.facts.effects.conditions import Conditions
 from patcher.facts.flow.definitions import Definition
 from patcher.facts.masks.masked_reads import MaskedReads
 from patcher.facts.numbers.likely_masks import LikelyMasks
-from patcher.facts.numbers.likely_tensors import ORDER, LikelyTensors
+from patcher.facts.numbers.likely_tensors import LikelyTensors
 from patcher.facts.numbers.numpy_values import NumpyValues
 from patcher.facts.syntax.looped import is_looped
-from patcher.facts.syntax.tree import FunctionNode, dotted
-from patcher.facts.syntax.written import integer, parsed
+from patcher.facts.syntax.tree import FunctionNode
+from patcher.facts.syntax.written import integer
 from patcher.facts.tables.number_takers import (
     ANSWERING,
     ANSWERING_METHODS,
@@ -119,7 +119,7 @@ class AskedNumbers(Analysis):
                 yield from self._indexed(value, index)
                 read = isinstance(context, ast.Load) or self._is_counted_on(node)
                 for part in _parts(index) if read else ():
-                    found = self.facts.ask(LikelyMasks).of(part) or self._is_compared(value, part)
+                    found = self.facts.ask(LikelyMasks).of(part)
                     if found and not self._is_known(node, part):
                         yield part, "mask index"  # of one that is known to be a mask, others tell
             case ast.Call():
@@ -181,53 +181,14 @@ class AskedNumbers(Analysis):
             for part in _parts(index):
                 held = self.inference.of(part)
                 one = held.is_scalar_tensor and not _may_be_bool(held) and not self._is_input(part)
-                if one or self._is_listed_place(part) or self._ends(part, "tensor as index of one row"):
+                if one or self._ends(part, "tensor as index of one row"):
                     yield part, "tensor as index of one row"
-
-    def _is_compared(self, value: ast.expr, index: ast.expr) -> bool:
-        """Whether ``index`` compares items of what is handed over by names: ``given["x"][given["y"] == 3]``.
-
-        A list, or a dictionary, of two that a comparison picks from is written out, or known to be one.
-        """
-        if not isinstance(index, ast.Compare) or len(index.ops) != 1 or not isinstance(index.ops[0], ORDER):
-            return False
-        return _is_item(value) and _is_item(index.left) and self.inference.of(value).python != "container"
-
-    def _is_listed_place(self, e: ast.expr, depth: int = 3) -> bool:
-        """Whether ``e`` is one of the places that `nonzero` lists by dimension, or moved from there."""
-        match e:
-            case ast.Name():
-                found = self.inference.definitions(e)
-                values = [d.value for d in found if d.how == "assign" and not d.path and d.value is not None]
-                return len(values) == len(found) == 1 and depth > 0 and self._is_listed_place(values[0], depth - 1)
-            case ast.BinOp(left=left, op=ast.Add() | ast.Sub(), right=ast.Constant(value=int())):
-                return self._is_listed_place(left, depth)
-            case ast.Subscript(value=ast.Subscript(value=listed, slice=dimension), slice=row):
-                plain = integer(dimension) is not None and integer(row) is not None
-                return plain and isinstance(listed, ast.Call) and self._lists_by_dimension(listed)
-        return False
-
-    def _lists_by_dimension(self, call: ast.Call) -> bool:
-        """Whether ``call`` gives a tensor of places for each dimension; NumPy's `nonzero` takes no word for it."""
-        named = {k.arg: k.value for k in call.keywords}
-        told = named.get("as_tuple")
-        by_dimension = isinstance(told, ast.Constant) and told.value is True
-        what = self.syntax.qualified(call.func)
-        if what == "torch.where":
-            return len(call.args) == 1 and not named
-        method = isinstance(call.func, ast.Attribute) and call.func.attr == "nonzero" and what is None
-        return by_dimension and (method or what == "torch.nonzero")
 
     def _is_key(self, held: ast.expr) -> bool:
         """Whether ``held`` is a dictionary: a tensor that is a key of one is not asked for anything."""
         if isinstance(held, ast.Dict):
             return True
-        if isinstance(held, ast.Name):
-            found = self.inference.definitions(held)
-            return any(self._makes_dict(d.value) or _is_said_dict(getattr(d.node, "annotation", None)) for d in found)
-        own = self.inference.instance_attribute(held) if isinstance(held, ast.Attribute) else None
-        stores = self.inference.class_facts(own[0]).stores.get(own[1], []) if own is not None else []
-        return any(self._makes_dict(s.value) for s in stores)
+        return isinstance(held, ast.Name) and any(self._makes_dict(d.value) for d in self.inference.definitions(held))
 
     def _makes_dict(self, e: ast.expr | None) -> bool:
         if isinstance(e, ast.Call):
@@ -371,17 +332,6 @@ class AskedNumbers(Analysis):
                 return False
             child = parent
         return False
-
-
-def _is_said_dict(annotation: ast.expr | None) -> bool:
-    """Whether ``annotation`` names a dictionary, or None as well."""
-    written = parsed(annotation) if annotation is not None else None
-    if isinstance(written, ast.BinOp):
-        return _is_said_dict(written.left) or _is_said_dict(written.right)
-    if isinstance(written, ast.Subscript):
-        name = (dotted(written.value) or "").rpartition(".")[2]
-        return name in _DICTIONARIES or (name == "Optional" and _is_said_dict(written.slice))
-    return written is not None and (dotted(written) or "").rpartition(".")[2] in _DICTIONARIES
 
 
 def _deciding(call: ast.Call, held: ast.expr, name: str) -> ast.expr:

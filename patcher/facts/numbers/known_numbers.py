@@ -20,8 +20,6 @@ _WHOLE = INT64 | {"torch.int32", "torch.int"}
 _TOGETHER = {"max": "max", "min": "min", "amax": "max", "amin": "min", "sum": "sum", "prod": "prod"}
 #: What the largest of nothing raises, asked of a tensor and of Python.
 _OF_NOTHING = ("RuntimeError", "ValueError")
-#: Bits of a size, of an integer that is given (sixth presumption), and of one that may be any.
-_SIZE, _GIVEN, _UNBOUNDED = 32, 63, 1000
 #: What carries the same numbers on.
 _CARRIED = frozenset({"cpu", "detach", "clone", "contiguous", "cuda"})
 
@@ -166,45 +164,35 @@ class KnownNumbers(Analysis):
                 # a number that does not fit is an error, as long as the tensor is made
                 stays = all(n is not e for n in ast.walk(asked))
                 narrow = what == "torch.IntTensor" or (dtype is not None and self.syntax.qualified(dtype) not in INT64)
-                return made if made is not None and (stays or self._fits(made, narrow)) else None
+                return made if made is not None and (stays or (not narrow and self._fits(made))) else None
         return None
 
-    def _fits(self, made: _Made, narrow: bool) -> bool:
-        """Whether a tensor of integers can hold all elements, whatever they are; ``narrow``: one of 32 bits."""
-        if made.shape is not None:
-            return not narrow
+    def _fits(self, made: _Made) -> bool:
+        """Whether an int64 can hold all elements: sizes, what is given, and what one operator makes of sizes."""
         elements = made.exprs if made.listed is None else (made.listed.elt,)
-        return all(self._bits(x) <= (31 if narrow else 64) for x in elements)
+        return made.shape is not None or all(map(self._is_small, elements))
 
-    def _bits(self, e: ast.expr) -> int:
-        """How many bits the amount of the integer ``e`` takes at most; too many where nothing bounds it.
-
-        A size takes 32, so that any two of them may be multiplied: no tensor has more elements than 64 bits count.
-        """
+    def _is_small(self, e: ast.expr) -> bool:
         match e:
             case ast.Constant(value=int() as value):
-                return value.bit_length()
-            case ast.UnaryOp(op=ast.USub() | ast.UAdd(), operand=inner):
-                return self._bits(inner)
-            case ast.BinOp(left=left, op=ast.Add() | ast.Sub(), right=right):
-                return max(self._bits(left), self._bits(right)) + 1
-            case ast.BinOp(left=left, op=ast.Mult(), right=right):
-                return self._bits(left) + self._bits(right)
+                return value.bit_length() < 64
+            case ast.Attribute() | ast.BinOp(left=ast.Attribute(), op=ast.FloorDiv()):
+                return True
             case ast.BinOp(left=left, op=ast.FloorDiv()):
-                return self._bits(left)
+                return self._is_one_count(left)
             case ast.BinOp(op=ast.Mod(), right=right):
-                return self._bits(right)
-            case ast.IfExp(body=body, orelse=orelse):
-                return max(self._bits(body), self._bits(orelse))
+                return self._is_one_count(right)
+            case ast.BinOp(left=left, op=ast.Add() | ast.Sub() | ast.Mult(), right=right):
+                return self._is_one_count(left) and self._is_one_count(right)
             case ast.Name() if not self.sizes.is_count(e):
                 found = self.inference.definitions(e)
-                if found and all(d.how == "parameter" for d in found):
-                    return _GIVEN
-                d = self._only(e)
-                return _UNBOUNDED if d is None or d.value is None else self._bits(d.value)
-            case ast.Attribute():
-                return _GIVEN
-        return _SIZE if self.sizes.is_count(e) else _UNBOUNDED
+                return bool(found) and all(d.how == "parameter" for d in found)
+        return self._is_one_count(e)
+
+    def _is_one_count(self, e: ast.expr) -> bool:
+        """Whether ``e`` is a size, not worked out of several: it takes 32 bits, so that two may be multiplied."""
+        constant = isinstance(e, ast.Constant) and isinstance(e.value, int) and e.value.bit_length() > 32
+        return self.sizes.is_count(e) and not constant and not isinstance(e, (ast.BinOp, ast.IfExp))
 
     def _evaluated_later(self, asked: ast.expr) -> list[ast.expr]:
         """The message of the assertion in the test of which ``asked`` stands: it is not put together before."""

@@ -9,15 +9,13 @@ return.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
 from patcher.facts.flow.definitions import Definition
 from patcher.facts.flow.narrowing import Ruling
 from patcher.facts.project.index import ClassSummary
-from patcher.facts.syntax.classes import self_name
 from patcher.facts.syntax.docstrings import tensors_documented
 from patcher.facts.syntax.tree import FunctionNode, dotted
 from patcher.facts.syntax.written import is_none, parsed
@@ -76,18 +74,6 @@ _GIVING_ONE = frozenset(name for name in api.TENSOR_ONLY - _NO_TENSORS if not na
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
-@dataclass(frozen=True)
-class _Handed:
-    """A call that is looked into: what it hands over ``of`` the parameters, among ``every`` node of them.
-
-    ``outer``: the call around which what it hands over stands in.
-    """
-
-    every: frozenset[ast.AST]
-    of: Mapping[ast.AST, ast.expr]
-    outer: _Handed | None
-
-
 class LikelyTensors(Analysis):
     """Answers for one module."""
 
@@ -97,9 +83,7 @@ class LikelyTensors(Analysis):
         self._used: dict[FunctionNode, frozenset[str]] = {}
         self._open: set[tuple[ast.ClassDef, str]] = set()
         self._documented: dict[FunctionNode, frozenset[str]] = {}
-        self._like: dict[Definition, list[str]] = {}
         self._asked: set[tuple[FunctionNode, int | None]] = set()
-        self._handed: _Handed | None = None
 
     def of(self, e: ast.expr) -> bool:
         """Whether ``e``, where a number is needed, is a tensor for all that is said of it."""
@@ -136,24 +120,11 @@ class LikelyTensors(Analysis):
                 return True  # or an array's
             case ast.Call(func=ast.Attribute(value=held, attr=method)) if method in _GIVING_ONE:
                 return self._of(held, seen) or self._promised(e) or self._is_made_by_torch(e)
-            case ast.Call(func=ast.Name(id="getattr") as asks, args=[held, name]) if not self.inference.definitions(
-                asks
-            ):
-                return self._is_named_buffer(held, name, e)
             case ast.Call(args=[first, *more]) if self.syntax.builtin(e) in _PICKING and not e.keywords:
                 return self._elements(first, seen) if not more else any(self._of(a, seen) for a in e.args)
             case ast.Call():
                 return self._promised(e) or self._is_made_by_torch(e) or self._returned(e, None, seen)
         return False
-
-    def _is_named_buffer(self, held: ast.expr, name: ast.expr, at: ast.AST) -> bool:
-        """Whether ``getattr(self, f"places_{n}")`` asks for one of the buffers that the class names like that."""
-        function, cls = self.syntax.method_of(at), self.syntax.class_of(at)
-        if function is None or cls is None or dotted(held) != self_name(function):
-            return False
-        calls = (n for n in ast.walk(cls) if isinstance(n, ast.Call) and n.args)
-        named = (n.args[0] for n in calls if isinstance(n.func, ast.Attribute) and n.func.attr == "register_buffer")
-        return (begins := _beginning(name)) is not None and begins in map(_beginning, named)
 
     def _possible(self, name: ast.Name) -> Seen:
         """The definitions of ``name``, those left out that a test on the way says are no tensors."""
@@ -204,15 +175,12 @@ class LikelyTensors(Analysis):
             annotation = d.node.annotation if isinstance(d.node, ast.arg) else None
             if annotation is not None and self.presumed.annotated(annotation).is_tensor:
                 return True  # or None, where it is as good
-            if self._handed is not None and d.node in self._handed.every:
-                one = self._handed.of.get(d.node)
-                given = [] if one is None else [one]
-                documented = annotation is None and bool(given) and self._is_documented(d, given)
-                return documented or any(self._is_outside(e, seen) for e in given)
             given = self.facts.ask(Callees).given(d, seen=annotation is not None)
             if annotation is not None:  # what a dictionary holds is no better known than what is annotated here
                 given = [e for e in given if not any(map(_is_item, ast.walk(e)))]
             documented = annotation is None and self._is_documented(d, given)
+            if self._asked:  # a call that is looked into: what it hands over is not what others do
+                return documented
             return documented or any(self._of(e, seen) for e in given)
         if value is None:
             return False
@@ -224,14 +192,6 @@ class LikelyTensors(Analysis):
         if d.how == "iteration":
             return self._turn(value, path, seen)
         return False
-
-    def _is_outside(self, handed: ast.expr, seen: Seen) -> bool:
-        """As `_of`, for what the call that is looked into hands over."""
-        here = self._handed
-        self._handed = here.outer if here is not None else None
-        found = self._of(handed, seen)
-        self._handed = here
-        return found
 
     def _is_documented(self, d: Definition, given: list[ast.expr]) -> bool:
         """Whether the docstring of its function calls the parameter ``d`` a tensor, or the code uses it like one.
@@ -259,11 +219,7 @@ class LikelyTensors(Analysis):
             self._asked.add((function, part))
             own = (r for r in self.syntax.own(function, ast.Return) if isinstance(r, ast.Return))
             values = [_at(r.value, part) for r in own if r.value is not None and not self._is_for_a_kind(r)]
-            outer, handed = self._handed, callees.handed(call, function)
-            if handed is not None:  # what is returned may be what is given
-                self._handed = _Handed(frozenset(ast.walk(function.args)), handed, outer)
             found = any(v is not None and self._of(v, seen) for v in values)
-            self._handed = outer
             self._asked.discard((function, part))
             if found:
                 return True
@@ -345,10 +301,6 @@ class LikelyTensors(Analysis):
         """Whether the class of the object that ``e`` is an attribute of says that it is a tensor."""
         return any(e.attr in known.tensors for known in self._known_classes(e.value, seen))
 
-    def is_kept_mask(self, e: ast.Attribute) -> bool:
-        """Whether the class of the object that ``e`` is an attribute of makes a boolean tensor of it."""
-        return any(e.attr in known.masks for known in self._known_classes(e.value, _NONE))
-
     def _known_classes(self, e: ast.expr, seen: Seen) -> Iterable[ClassSummary]:
         for name in self._classes(e, seen):
             yield from self.project.lineage(name)
@@ -359,8 +311,6 @@ class LikelyTensors(Analysis):
             for d in self.inference.definitions(e) - seen:
                 if isinstance(d.node, ast.arg) and d.node.annotation is not None:
                     yield from self._said(d.node.annotation)
-                elif isinstance(d.node, ast.arg) and d.how == "parameter":
-                    yield from self._alike(d)
                 elif d.how == "assign" and isinstance(d.value, ast.Call) and not d.path:
                     yield from self._named(d.value.func)
                     makers = map(self.project.handed_on, self._named(d.value.func))
@@ -368,28 +318,6 @@ class LikelyTensors(Analysis):
         elif isinstance(e, ast.Attribute) and (own := self.inference.instance_attribute(e)) is not None:
             known = self.project.known_class(self.facts.qualname(own[0]) or own[0].name)
             yield from (cls for name, cls in (known.built if known is not None else ()) if name == e.attr)
-
-    def _alike(self, d: Definition) -> list[str]:
-        """The only class of this file that has all the attributes that are asked of the parameter ``d``, two at least.
-
-        For the instance itself, others answer.
-        """
-        function = self.syntax.parents.get(self.syntax.parents[d.node])
-        if not isinstance(function, _FUNCTIONS):
-            return []
-        if self.syntax.method_of(function) is function and self_name(function) == d.name:
-            return []
-        if d not in self._like:
-            uses = (self.syntax.parents[u] for u in self.flow_of(function).uses.get(d, ()))
-            asked = {a.attr for a in uses if isinstance(a, ast.Attribute)}
-            found = []
-            for name in (self.facts.qualname(c) or c.name for c in self.syntax.by_type[ast.ClassDef]):
-                known = self.project.known_class(name)
-                kept = known.init_stores | known.stores if known is not None else frozenset()
-                if known is not None and asked <= kept | known.methods and len(asked & kept - api.TENSOR_ONLY) > 1:
-                    found.append(name)
-            self._like[d] = found if len(found) == 1 else []
-        return self._like[d]
 
     def _said(self, annotation: ast.expr) -> Iterable[str]:
         written = parsed(annotation)
@@ -421,20 +349,6 @@ class LikelyTensors(Analysis):
 
 def _is_item(n: ast.AST) -> bool:
     return isinstance(n, ast.Subscript) and isinstance(n.slice, ast.Constant) and isinstance(n.slice.value, str)
-
-
-def _beginning(name: ast.expr) -> str | None:
-    """What a name that is put together begins with: ``places_`` of ``f"places_{n}"`` or ``"places_{}".format(n)``."""
-    match name:
-        case ast.JoinedStr(values=[ast.Constant(value=str(text)), *_]):
-            return text
-        case ast.Call(func=ast.Attribute(value=ast.Constant(value=str(text)), attr="format")):
-            return text.partition("{")[0] or None
-        case ast.BinOp(left=ast.Constant(value=str(text)), op=ast.Add()):
-            return text
-        case ast.BinOp(left=ast.Constant(value=str(text)), op=ast.Mod()):
-            return text.partition("%")[0] or None
-    return None
 
 
 def _at(value: ast.expr | None, part: int | None) -> ast.expr | None:

@@ -23,7 +23,6 @@ from patcher.facts.project.does import NOTHING, Does, does, set_by_name
 from patcher.facts.project.doubts import Doubts
 from patcher.facts.project.dynamo_config import configured
 from patcher.facts.project.exposed import Exposed
-from patcher.facts.project.given_back import given_back
 from patcher.facts.project.given_functions import GivenFunctions
 from patcher.facts.project.growing import grown_dims, offset_parameters
 from patcher.facts.project.handed_over import handed_over
@@ -35,7 +34,7 @@ from patcher.facts.project.pythons_own import PythonsOwn
 from patcher.facts.project.reached import Reaching
 from patcher.facts.project.scripted import prepared, scripted
 from patcher.facts.project.taken import Taken, is_taken
-from patcher.facts.project.tensor_fields import said_masks, said_tensors
+from patcher.facts.project.tensor_fields import said_tensors
 from patcher.facts.project.threads import is_handed_over
 from patcher.facts.project.timestep_sines import sines_cast_back
 from patcher.facts.project.touches import Touch, Touches
@@ -69,7 +68,7 @@ class FunctionSummary:
     another thread or process, or for a parameter of that name. ``documented``: the errors that its docstring, or that
     of its class, names. ``casts_back``: as `sines_cast_back` has it.
     ``wraps``: the parameters, parts of which torch.compile wraps. ``grows``: as `grown_dims` has them. ``offsets``: as
-    `offset_parameters` has them. ``gives``: as `given_back` has it. ``chosen``: as `chosen_parameters` has them.
+    `offset_parameters` has them. ``chosen``: as `chosen_parameters` has them.
     """
 
     qualname: str
@@ -89,7 +88,6 @@ class FunctionSummary:
     wraps: frozenset[str] = frozenset()
     grows: frozenset[int] = frozenset()
     offsets: frozenset[str] = frozenset()
-    gives: frozenset[str] = frozenset()
     chosen: frozenset[str] = frozenset()
 
     @property
@@ -120,8 +118,7 @@ class ClassSummary:
     ``built``: attribute and dotted class, for attributes that ``__init__`` fills by calling one class. ``declared``:
     names with a value at class level. ``properties``: the methods that may run when an attribute is read or set.
     ``compiled``: it has the decorator ``torch.compile``. ``lists``: those of modules of one class that it makes.
-    ``tensors``: the attributes that it says are tensors, by an annotation or by making one, and says nothing else of;
-    ``masks``: those that it makes boolean.
+    ``tensors``: the attributes that it says are tensors, by an annotation or by making one, and says nothing else of.
     """
 
     name: str
@@ -135,7 +132,6 @@ class ClassSummary:
     compiled: bool = False
     lists: tuple[BlockList, ...] = ()
     tensors: frozenset[str] = frozenset()
-    masks: frozenset[str] = frozenset()
 
     def __or__(self, other: ClassSummary) -> ClassSummary:
         """Either of two classes of one name in one file."""
@@ -151,7 +147,6 @@ class ClassSummary:
             self.compiled and other.compiled,
             tuple(one for one in self.lists if one in other.lists),
             self.tensors & other.tensors,
-            self.masks & other.masks,
         )
 
 
@@ -429,7 +424,6 @@ class _Collector:
                 wrapped_parts(nodes, self.resolve, self.parameters(node)) if self.wraps else frozenset(),
                 grown_dims(node, (n for n in nodes if isinstance(n, ast.Call)), self.syntax),
                 offset_parameters(node, self.syntax),
-                given_back(nodes, self.resolve),
                 chosen_parameters(node, nodes),
             )
 
@@ -491,7 +485,6 @@ class _Collector:
                 "torch.compile" in self.decorators(node),
                 tuple(block_lists(node, self.syntax, self.resolve, self.built_class)) if node in listing else (),
                 said_tensors(node, self.syntax),
-                said_masks(node, self.syntax),
             )
 
     def built(self, methods: list[ast.FunctionDef | ast.AsyncFunctionDef]) -> dict[str, str]:

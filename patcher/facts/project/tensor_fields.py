@@ -1,4 +1,4 @@
-"""Which attributes a class says are tensors, and which masks, for those who hold an object of the class."""
+"""Which attributes a class says are tensors, for those who hold an object of the class."""
 
 from __future__ import annotations
 
@@ -28,16 +28,6 @@ def said_tensors(cls: ast.ClassDef, syntax: Syntax) -> frozenset[str]:
     return frozenset(name for name, tensor in said.items() if tensor)
 
 
-def said_masks(cls: ast.ClassDef, syntax: Syntax) -> frozenset[str]:
-    """Those of them that all initialisers make with a boolean dtype."""
-    said: dict[str, bool] = {}
-    for name, _, value in _assigned(cls, syntax):
-        if value is None or is_none(value):
-            continue
-        said[name] = said.get(name, True) and _is_made(value, syntax) and _is_boolean(value, syntax)
-    return frozenset(name for name, mask in said.items() if mask)
-
-
 def _assigned(cls: ast.ClassDef, syntax: Syntax) -> Iterator[tuple[str, ast.expr | None, ast.expr | None]]:
     """What the initialisers assign to attributes: name, annotation and value."""
     own = {m: self_name(m) or "" for m in cls.body if isinstance(m, _FUNCTIONS) and m.name in INITIALISERS}
@@ -49,11 +39,6 @@ def _assigned(cls: ast.ClassDef, syntax: Syntax) -> Iterator[tuple[str, ast.expr
             name = attribute_of(target, own[method])
             if name is not None:
                 yield name, n.annotation if isinstance(n, ast.AnnAssign) else None, n.value
-
-
-def _is_boolean(e: ast.expr, syntax: Syntax) -> bool:
-    dtypes = [k.value for k in e.keywords if k.arg == "dtype"] if isinstance(e, ast.Call) else []
-    return any(syntax.qualified(d) == "torch.bool" or ast.unparse(d) == "bool" for d in dtypes)
 
 
 def _stores(cls: ast.ClassDef, syntax: Syntax) -> Iterator[tuple[str, bool]]:

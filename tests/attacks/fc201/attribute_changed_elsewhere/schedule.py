@@ -1,3 +1,0 @@
-def advance(model):
-    """One channel less in every turn."""
-    model.width -= 1

@@ -1,6 +1,0 @@
-
-
-
-
-def padded(counts):
-    return max(counts) - counts.pop()
