@@ -8,7 +8,6 @@ from typing import ClassVar
 
 from patcher.facts import Facts
 from patcher.facts.checks.errors import literal
-from patcher.facts.checks.lasting import Lasting
 from patcher.facts.running.frequency import Frequency, Often
 from patcher.facts.syntax.written import is_literal
 from patcher.facts.zones.host_reads import HostReads
@@ -33,6 +32,7 @@ from patcher.rule import (
 from rules.fc102_data_dependent_guard.examples import INVALID, VALID
 from rules.fc102_data_dependent_guard.guards import AnyOf, Demand, Guard, Guards, Plain, Required, When
 from rules.fc102_data_dependent_guard.known_tests import KnownTests
+from rules.fc102_data_dependent_guard.lasting import Lasting
 
 
 class DataDependentGuard(Rule):

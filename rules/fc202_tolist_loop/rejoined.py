@@ -74,39 +74,59 @@ class Rejoining(Analysis):
         return "" if above and not any(isinstance(n, ast.NamedExpr) for n in names) else f"`{text}` is bound later"
 
     def _apart(self, e: ast.expr, dim: int | None, seen: set[ast.AST]) -> str:
-        """Where the list ``e`` is used chunk by chunk, as far as names and calls of this file go; or ""."""
+        """Where the list ``e`` is used for more than to concatenate it, as far as names and calls of this file go."""
         if e in seen:
             return ""
         seen.add(e)
-        parent, uses, one_by_one = self.syntax.parents[e], list[ast.expr](), f"the chunks are used in line {e.lineno}"
+        parent, uses = self.syntax.parents[e], list[ast.expr]()
         match parent:
             case ast.Assign(targets=[ast.Attribute(value=ast.Name(id="self"), attr=attr)]):
                 return f"the chunks are kept in `self.{attr}`"
-            case ast.Assign(targets=[target]) | ast.AnnAssign(target=target):
+            case ast.Assign(targets=[ast.Attribute(attr=attr)]):
+                return self._walked(attr)
+            case ast.keyword(arg=str(attr)) if last_name(getattr(self.syntax.parents[parent], "func", e))[:1].isupper():
+                return self._walked(attr)
+            case ast.Assign(targets=[ast.Name() as target]) | ast.AnnAssign(target=ast.Name() as target):
                 uses += self.readers(target) or ()
             case ast.Return():
                 function = self.syntax.function_of(parent)
                 if function is None or function.name in _PUBLIC:
                     return "the chunks are what the model returns"
                 calls = [c for c in self.syntax.by_type[ast.Call] if isinstance(c, ast.Call)]
-                uses += [c for c in calls if last_name(c.func) == function.name]
-            case ast.comprehension(target=ast.Name(id=chunk)) if parent.iter is e:
-                around = self.syntax.parents[parent]
-                if not isinstance(around, (ast.ListComp, ast.GeneratorExp)) or not _of_rows(around.elt, chunk):
-                    return one_by_one
-                uses.append(around)
-            case ast.For() | ast.comprehension() | ast.Subscript(value=ast.Name()):
-                return one_by_one
-            case ast.Call(args=[first, *more], keywords=named) if first is e:
-                if self.syntax.builtin(parent) in ("zip", "enumerate", "len"):
-                    return one_by_one
-                if self.syntax.builtin(parent) in ("list", "tuple"):
-                    uses.append(parent)
-                if self.syntax.qualified(parent.func) in _JOINS:
-                    along = [*more, *(k.value for k in named)]
-                    same = (integer(along[0]) if along else 0) == dim
-                    return "" if same else "the chunks are put together along another dimension"
+                uses += [c for c in calls if last_name(c.func) == function.name and self.facts.reached(c)]
+            case ast.comprehension() if self._is_by_rows(parent, e):
+                uses += [p for p in (self.syntax.parents[parent],) if isinstance(p, ast.expr)]
+            case ast.Call(args=[first]) if first is e and self.syntax.builtin(parent) in ("list", "tuple"):
+                uses.append(parent)
+            case ast.Call(args=[first, *more], keywords=named) if first is e and self._is_join(parent):
+                along = [*more, *(k.value for k in named)]
+                same = (integer(along[0]) if along else 0) == dim
+                return "" if same else "the chunks are put together along another dimension"
+            case ast.Compare() | ast.Attribute():
+                return ""
+            case _:
+                return f"the chunks are used one by one, in line {e.lineno}"
         return _first(self._apart(use, dim, seen) for use in uses)
+
+    def _is_join(self, call: ast.Call) -> bool:
+        return self.syntax.qualified(call.func) in _JOINS
+
+    def _is_by_rows(self, generator: ast.comprehension, chunks: ast.expr) -> bool:
+        """Whether ``generator`` goes over ``chunks``, for a list of what methods make of each row of them."""
+        around, target = self.syntax.parents[generator], generator.target
+        listed = isinstance(around, (ast.ListComp, ast.GeneratorExp)) and generator.iter is chunks
+        return listed and isinstance(target, ast.Name) and _of_rows(around.elt, target.id)  # type: ignore[attr-defined]
+
+    def _walked(self, attr: str) -> str:
+        """Where compiled code of this file goes through what is read from an attribute of that name."""
+        for e in (n for n in self.syntax.by_type[ast.Attribute] if isinstance(n, ast.Attribute) and n.attr == attr):
+            parent = self.syntax.parents[e]
+            loop = isinstance(parent, (ast.For, ast.comprehension)) and parent.iter is e
+            loop &= not (isinstance(parent, ast.comprehension) and self._is_by_rows(parent, e))
+            counted = isinstance(parent, ast.Call) and self.syntax.builtin(parent) in ("zip", "enumerate", "len")
+            if (loop or counted) and self.facts.reached(e):
+                return f"the chunks are used one by one, in line {e.lineno}"
+        return ""
 
 
 def _of_rows(e: ast.expr, chunk: str) -> bool:
