@@ -102,11 +102,20 @@ class Rejoining(Analysis):
                 along = [*more, *(k.value for k in named)]
                 same = (integer(along[0]) if along else 0) == dim
                 return "" if same else "the chunks are put together along another dimension"
+            case ast.ListComp(elt=element) if element is e and self._is_kept(parent):
+                return ""
             case ast.Compare() | ast.Attribute():
                 return ""
             case _:
                 return f"the chunks are used one by one, in line {e.lineno}"
         return _first(self._apart(use, dim, seen) for use in uses)
+
+    def _is_kept(self, lists: ast.AST) -> bool:
+        """Whether ``lists`` of chunks are what an attribute of another object holds."""
+        match self.syntax.parents[lists]:
+            case ast.Assign(targets=[ast.Attribute(value=ast.Name(id=held))]):
+                return held != "self"
+        return False
 
     def _is_join(self, call: ast.Call) -> bool:
         return self.syntax.qualified(call.func) in _JOINS

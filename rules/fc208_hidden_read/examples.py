@@ -93,23 +93,6 @@ calls = [(torch.randn(3, 3), torch.tensor(1)), (torch.randn(4, 4), torch.tensor(
 """,
     ),
     Example(
-        title="places that a function inside tells",
-        before="""\
-class Net(nn.Module):
-    def forward(self, pitch: torch.Tensor):
-        def places(p):
-            return torch.ge(torch.diff(torch.ceil(p)), 1)
-
-        found = places(pitch)
-        return pitch[1:][found] * 2
-""",
-        after=None,
-        run="""\
-def make(): return Net()
-calls = [(torch.tensor([0.2, 1.5, 1.6, 4.0]),), (torch.tensor([0.2, 0.5, 1.6, 4.0, 5.1]),)]
-""",
-    ),
-    Example(
         title="counts of numbers that are all below the smallest length",
         before="""\
 class Net(nn.Module):
@@ -179,44 +162,6 @@ class Net(nn.Module):
 def make(): return Net()
 ids = torch.tensor([0, 1, 1, 0])
 calls = [(torch.randn(4, 3), ids), (torch.randn(4, 3), ids * 0 + torch.tensor([0, 1, 1, 1]))]
-""",
-    ),
-    Example(
-        title="bounds in buffers whose names are put together, behind a star import",
-        before="""\
-from numpy import *
-
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        for n in (2, 3):
-            self.register_buffer(f"places_{n}", torch.tensor([0, n]))
-
-    def forward(self, x):
-        y = x * 2
-        for n in (2, 3):
-            places = getattr(self, f"places_{n}")
-            y = y + x[:, places[0] : places[1]].sum()
-        return y
-""",
-        after=None,
-        run="""\
-def make(): return Net()
-calls = [(torch.randn(4, 3),), (torch.randn(5, 3),)]
-""",
-    ),
-    Example(
-        title="rows of what is handed over by names, by a comparison",
-        before="""\
-class Net(nn.Module):
-    def forward(self, given: dict):
-        return given["x"][given["kind"] == 1].mean(0) * 2
-""",
-        after=None,
-        run="""\
-def make(): return Net()
-kinds = torch.tensor([0, 1, 1, 0])
-calls = [({"x": torch.randn(4, 3), "kind": kinds},), ({"x": torch.randn(5, 3), "kind": torch.ones(5)},)]
 """,
     ),
     Example(
@@ -354,40 +299,6 @@ class Net(nn.Module):
         run="""\
 def make(): return Net()
 calls = [(torch.randn(4, 3), torch.tensor([4, 2])), (torch.randn(5, 3), torch.tensor([9, 2]))]
-""",
-    ),
-    Example(
-        title="a mask that a method gives, handed on, and its rows",
-        before="""\
-class Match(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.least = 0.5
-
-    def stopped(self, scores: torch.Tensor, layer: int) -> torch.Tensor:
-        if layer < 3:
-            early = scores.mean(1) > self.least
-        else:
-            early = torch.ones(scores.shape[0], dtype=torch.bool)
-        return early
-
-    def match(self, x, which=None):
-        if which is not None:
-            x = x[which]
-        return x.sum()
-
-    def forward(self, x, layer: int):
-        stops = self.stopped(x, layer).repeat_interleave(2)
-        kept = torch.stack([x > 0, x < -1])
-        rows = [t[mask] for t, mask in zip((x, x), kept)]
-        counts = torch.zeros(len(stops), dtype=torch.int32)
-        counts[~stops] += 1
-        return self.match(torch.cat([x, x]), which=stops), rows, counts
-""",
-        after=None,
-        run="""\
-def make(): return Match()
-calls = [(torch.linspace(-1, 2, 8).view(2, 4), 1), (torch.linspace(-2, 1, 12).view(3, 4), 5)]
 """,
     ),
 )

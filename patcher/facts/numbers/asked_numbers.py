@@ -19,8 +19,8 @@ from patcher.facts.numbers.likely_masks import LikelyMasks
 from patcher.facts.numbers.likely_tensors import LikelyTensors
 from patcher.facts.numbers.numpy_values import NumpyValues
 from patcher.facts.syntax.looped import is_looped
-from patcher.facts.syntax.tree import FunctionNode
-from patcher.facts.syntax.written import integer
+from patcher.facts.syntax.tree import FunctionNode, last_name
+from patcher.facts.syntax.written import integer, parsed
 from patcher.facts.tables.number_takers import (
     ANSWERING,
     ANSWERING_METHODS,
@@ -188,7 +188,12 @@ class AskedNumbers(Analysis):
         """Whether ``held`` is a dictionary: a tensor that is a key of one is not asked for anything."""
         if isinstance(held, ast.Dict):
             return True
-        return isinstance(held, ast.Name) and any(self._makes_dict(d.value) for d in self.inference.definitions(held))
+        if isinstance(held, ast.Name):
+            found = self.inference.definitions(held)
+            return any(self._makes_dict(d.value) or _is_said_dict(getattr(d.node, "annotation", None)) for d in found)
+        own = self.inference.instance_attribute(held) if isinstance(held, ast.Attribute) else None
+        stores = self.inference.class_facts(own[0]).stores.get(own[1], []) if own is not None else []
+        return any(self._makes_dict(s.value) for s in stores)
 
     def _makes_dict(self, e: ast.expr | None) -> bool:
         if isinstance(e, ast.Call):
@@ -332,6 +337,12 @@ class AskedNumbers(Analysis):
                 return False
             child = parent
         return False
+
+
+def _is_said_dict(annotation: ast.expr | None) -> bool:
+    """Whether ``annotation`` names a dictionary, alone or among others."""
+    written = parsed(annotation) if annotation is not None else None
+    return written is not None and any(last_name(n) in _DICTIONARIES for n in ast.walk(written))
 
 
 def _deciding(call: ast.Call, held: ast.expr, name: str) -> ast.expr:
