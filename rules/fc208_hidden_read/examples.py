@@ -301,6 +301,22 @@ def make(): return Net()
 calls = [(torch.randn(4, 3), torch.tensor([4, 2])), (torch.randn(5, 3), torch.tensor([9, 2]))]
 """,
     ),
+    Example(
+        title="rows of each item, by the mask beside it",
+        before="""\
+class Net(nn.Module):
+    def forward(self, x, mask):
+        kept = []
+        for row, row_mask in zip(x, mask):
+            kept.append(row[row_mask])
+        return torch.cat(kept) * 2
+""",
+        after=None,
+        run="""\
+def make(): return Net()
+calls = [(torch.randn(2, 3), torch.tensor([[True, False, True], [False, True, True]]))]
+""",
+    ),
 )
 
 VALID: tuple[NearMiss, ...] = (

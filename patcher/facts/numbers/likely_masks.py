@@ -45,6 +45,8 @@ class LikelyMasks(Analysis):
         value, path = d.part
         if d.how == "parameter":
             return self._is_said(d)
+        if d.how == "iteration" and isinstance(value, ast.Call) and self.syntax.builtin(value) == "zip":
+            return len(path) == 1 and path[0] < len(value.args) and self.of(value.args[path[0]], seen)
         return d.how in ("assign", "augmented") and not path and value is not None and self.of(value, seen)
 
     def _is_said(self, d: Definition) -> bool:
