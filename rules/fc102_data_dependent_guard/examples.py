@@ -82,73 +82,6 @@ calls = [(torch.full((3,), 0.5),), (torch.full((2,), 0.5),)]
         unsafe=True,
     ),
     Example(
-        title="numbers that the code has put into the tensor",
-        before="""\
-class Padded(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.lin = nn.Linear(2, 2)
-
-    def forward(self, x, width):
-        x = [self.lin(u.unsqueeze(0)) for u in x]
-        lengths = torch.tensor([u.size(1) for u in x], dtype=torch.long)
-        assert lengths.max() <= width, f"More than {width}: {lengths.max()}"
-        x = torch.cat([torch.cat([u, u.new_zeros(1, width - u.size(1), u.size(2))], dim=1) for u in x])
-        most = torch.tensor([x.shape[0], x.shape[1]])
-        if most.max() > x.shape[1]:
-            raise ValueError(f"{most} are too many")
-        return x.relu(), lengths
-""",
-        after="""\
-class Padded(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.lin = nn.Linear(2, 2)
-
-    def forward(self, x, width):
-        x = [self.lin(u.unsqueeze(0)) for u in x]
-        lengths = torch.tensor([u.size(1) for u in x], dtype=torch.long)
-        assert max(u.size(1) for u in x) <= width, f"More than {width}: {lengths.max()}"
-        x = torch.cat([torch.cat([u, u.new_zeros(1, width - u.size(1), u.size(2))], dim=1) for u in x])
-        most = torch.tensor([x.shape[0], x.shape[1]])
-        if max(x.shape[0], x.shape[1]) > x.shape[1]:
-            raise ValueError(f"{most} are too many")
-        return x.relu(), lengths
-""",
-        run="""\
-def make(): return Padded()
-calls = [
-    ([torch.linspace(-1, 1, 2 * n).view(n, 2), torch.linspace(-1, 1, 4).view(2, 2)], w) for n, w in ((3, 4), (5, 6))
-]
-""",
-    ),
-    Example(
-        title="numbers that the code has put into the tensor, beside what may be a float",
-        before="""\
-class Padded(nn.Module):
-    def forward(self, x, width):
-        x = [u.relu() for u in x]
-        lengths = torch.tensor([u.size(0) for u in x])
-        assert lengths.max() <= width, f"More than {width}"
-        return torch.cat(x) * width
-""",
-        after="""\
-class Padded(nn.Module):
-    def forward(self, x, width):
-        x = [u.relu() for u in x]
-        lengths = torch.tensor([u.size(0) for u in x])
-        if torch.compiler.is_compiling():
-            assert (lengths.max() <= width).reshape(())
-        else:
-            assert lengths.max() <= width, f"More than {width}"
-        return torch.cat(x) * width
-""",
-        run="""\
-def make(): return Padded()
-calls = [([torch.linspace(-1, 1, 6).view(3, 2)], 4.5), ([torch.ones(3, 2)], 2.5)]
-""",
-    ),
-    Example(
         title="whole sentences of the message, as far as there is room; the rest is left out",
         before="""\
 class Said(nn.Module):
@@ -299,44 +232,6 @@ calls = [(torch.ones(3),), (torch.ones(3) * 8.5,)]
 """,
     ),
     Example(
-        title="trained: the branch that does not raise does the work",
-        before="""\
-class Positive(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.lin = nn.Linear(3, 3)
-
-    def forward(self, x):
-        h = self.lin(x)
-        if not torch.isfinite(h).all():
-            raise FloatingPointError("overflow")
-        else:
-            h = h.tanh()  # goes on
-        return h
-""",
-        after="""\
-class Positive(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.lin = nn.Linear(3, 3)
-
-    def forward(self, x):
-        h = self.lin(x)
-        if torch.compiler.is_compiling():
-            torch._assert_async(torch.isfinite(h).all(), "overflow")
-        if not torch.compiler.is_compiling() and not torch.isfinite(h).all():
-            raise FloatingPointError("overflow")
-        else:
-            h = h.tanh()  # goes on
-        return h
-""",
-        run="""\
-def make(): return Positive()
-calls = [(torch.linspace(-1, 1, 6).view(2, 3),), (torch.full((2, 3), float("inf")),)]
-train = True
-""",
-    ),
-    Example(
         title="an assertion with an f-string, and one of two tensors",
         before="""\
 class Asserted(nn.Module):
@@ -366,40 +261,6 @@ class Asserted(nn.Module):
         run="""\
 def make(): return Asserted()
 calls = [(torch.tensor(v),) for v in ([1, 3], [0, 0], [-1, 5], [3, 10], [1, 2])]
-""",
-    ),
-    Example(
-        title="an elif, and a Python reason to raise",
-        before="""\
-class Modes(nn.Module):
-    def forward(self, x, mask, strict: bool = True):
-        if not strict:
-            x = x + 1
-        elif mask.sum() == 0:
-            raise ValueError("nothing to see")
-        if x.dim() > 2 or x.max() > 9:
-            raise RuntimeError(f"{x.shape}")
-        return x * mask
-""",
-        after="""\
-class Modes(nn.Module):
-    def forward(self, x, mask, strict: bool = True):
-        if not strict:
-            x = x + 1
-        elif torch.compiler.is_compiling():
-            torch._assert_async(torch.as_tensor(mask.sum() != 0), "nothing to see")
-        elif mask.sum() == 0:
-            raise ValueError("nothing to see")
-        if x.dim() > 2 or (not torch.compiler.is_compiling() and x.max() > 9):
-            raise RuntimeError(f"{x.shape}")
-        if torch.compiler.is_compiling():
-            torch._assert_async(~torch.as_tensor(x.max() > 9), "check failed: x.dim() > 2 or x.max() > 9")
-        return x * mask
-""",
-        run="""\
-def make(): return Modes()
-x, on = torch.linspace(-1, 1, 6), torch.ones(6)
-calls = [(x, on), (x, on, False), (x * 90, on), (x, on * 0), (x.view(1, 2, 3), on.view(2, 3))]
 """,
     ),
     Example(

@@ -20,9 +20,7 @@ from patcher.rule import (
     Example,
     Finding,
     Fix,
-    Insert,
     NearMiss,
-    Replace,
     ReplaceStatements,
     Rule,
     Where,
@@ -31,7 +29,6 @@ from patcher.rule import (
 )
 from rules.fc102_data_dependent_guard.examples import INVALID, VALID
 from rules.fc102_data_dependent_guard.guards import AnyOf, Demand, Guard, Guards, Plain, Required, When
-from rules.fc102_data_dependent_guard.known_tests import KnownTests
 from rules.fc102_data_dependent_guard.lasting import Lasting
 
 
@@ -41,10 +38,9 @@ class DataDependentGuard(Rule):
     What it does:
         Compiled code (``torch.compiler.is_compiling()``) checks the same with ``torch._assert_async``, which is part of
         the graph; in eager code everything stays as it is. The Python part of a test (``labels is not None and ...``)
-        stays a Python test. A comparison with numbers that the code itself put into the tensor (``lengths.max()`` below
-        ``lengths = torch.tensor([u.size(1) for u in x])``) is made with these. A name for a tensor behind flags of the
-        module (``full = self.strict and mask.all()``, below it ``if not full``) is asserted as what it holds. An
-        ``assert`` becomes one or more that Dynamo puts into the graph: of one tensor each, with a fixed message.
+        stays a Python test. A name for a tensor behind flags of the module (``full = self.strict and mask.all()``,
+        below it ``if not full``) is asserted as what it holds. An ``assert`` becomes one or more that Dynamo puts into
+        the graph: of one tensor each, with a fixed message.
 
     Why it breaks compilation:
         The test needs the tensor's value while Dynamo is tracing, before there is one. ``torch._check_tensor_all`` and
@@ -56,24 +52,22 @@ class DataDependentGuard(Rule):
         Safe. What passed still passes, with the same values; what raised still raises, but compiled code raises a
         ``RuntimeError`` with the constant part of the message, and later. On a GPU it is a device-side assertion: the
         error shows at the next synchronisation, what follows the check may run before it, and the process cannot go on
-        with that GPU. So the check is left alone where something may catch the error, in this file, in another one of
-        the project or in one around it (a ``try``, a context manager, ``asyncio.gather`` that returns exceptions), and
-        where the error is one that Python takes (``StopIteration``); a caller outside of compiled code that takes
-        whatever error there is, or a ``RuntimeError`` where that is what the check raises, takes this one as well.
-        Unsafe, for it would find other objects then, where its function, or one of the same file that calls it,
-        sets an attribute above it, or writes in place into a tensor that others hold (a backend does that at
-        the end of the graph), or the code before the ``raise``, or in its message, changes what others see, or
-        a ``finally`` or a context manager notes the error on its way: an error inside of a graph keeps nothing
-        of that (what callers in other files have set is not asked for). Unsafe as well where the error is a
-        class of the project's own and none by its name, and where a docstring tells of it (``Raises:``), that
-        of the function, of its class or of one that gets to it: somebody relies on its type, in code that is
-        not read (what torch's own check functions raise stays of one type). A condition that may be a number or
-        an array for some caller is made a tensor; one that is not known to have rank 0 is reshaped to ``()``,
-        which raises for several, as ``if`` does. Tensors that Python would not look at (after ``and``) are
-        looked at only when that cannot fail. Numbers that ``.item()`` gave are compared as tensors only where
-        no digit is lost. Anything else is reported and left alone, and so is a check that runs only when a flag
-        is set that is off by default (a parameter, an attribute, one of a module, an environment variable): who
-        sets it looks for errors, and not for speed.
+        with that GPU. A condition that may be a number or an array for some caller is made a tensor; one that is not
+        known to have rank 0 is reshaped to ``()``, which raises for several, as ``if`` does. Tensors that Python would
+        not look at (after ``and``) are looked at only when that cannot fail. Numbers that ``.item()`` gave are compared
+        as tensors only where no digit is lost.
+
+        Unsafe where something would be found in another state after the error: its function, or one of the same file
+        that calls it, sets an attribute above it, or writes in place into a tensor that others hold; the code before
+        the ``raise``, or in its message, changes what others see; a ``finally`` or a context manager notes the error.
+        Unsafe as well where the error is a class of the project's own and none by its name, and where a docstring tells
+        of it (``Raises:``).
+
+        Not fixed where something may catch the error, in this file, in another one of the project or in one around it
+        (a caller outside of compiled code that takes whatever error there is, or a ``RuntimeError`` where that is what
+        the check raises, takes this one as well); where the error is one that Python takes (``StopIteration``); where
+        the ``if`` has other branches or raises for a Python reason as well; and where a flag that is off by default
+        asks for the check.
 
     References:
         ``torch._assert_async``; PyTorch, "Data-dependent control flow" (graph break GB0170). The check function of
@@ -102,10 +96,6 @@ class DataDependentGuard(Rule):
         if (above := _loop_above(node, facts)) is not None:
             dropped = f"the loop in line {above.lineno} reads tensors: what follows it runs eagerly"
             yield Finding(node, "a check of tensor data that raises", assumption=dropped)
-            return
-        known = None if isinstance(node, ast.Expr) else facts.ask(KnownTests).edit(node.test)
-        if known is not None:
-            yield Finding(node, "a check reads numbers that the host knows from a tensor", Fix((known,)))
             return
         message = "a check of tensor data that raises ends the graph"
         reach = facts.ask(Frequency).of(node)
@@ -150,8 +140,7 @@ class _Writer:
     def edits(self) -> tuple[Edit, ...] | str:
         """The edits, or why there are none."""
         node, demands, facts = self.node, self.guard.demands, self.facts
-        is_elif = isinstance(node, ast.If) and facts.syntax.is_elif(node)
-        if not is_elif and not facts.syntax.alone(node):
+        if not (isinstance(node, ast.If) and facts.syntax.is_elif(node)) and not facts.syntax.alone(node):
             return "the line holds more than this statement"
         if (
             isinstance(node, ast.Assert)
@@ -164,13 +153,11 @@ class _Writer:
             return (ReplaceStatements((node,), tuple(Code(c.template, (*c.parts, *said)) for c in lines)),)
         if not getattr(node, "orelse", ()) and facts.compiled_only(node):
             return (ReplaceStatements((node,), tuple(map(self.line, demands))),)
-        if isinstance(node, ast.If) and any(isinstance(d, Plain) for d in demands):
-            return self.beside(node)
-        if not isinstance(node, ast.If) or not node.orelse:
-            return (Enclose((node,), self.clauses(demands, "\nelse:")),)
-        if is_elif:
+        if isinstance(node, ast.If) and node.orelse:
             return "it is one of several branches"
-        return self.apart(node, node.test), Insert(node, (self.clauses(demands),))
+        if isinstance(node, ast.If) and any(isinstance(d, Plain) for d in demands):
+            return "it mixes tensors and Python values"
+        return (Enclose((node,), self.clauses(demands, "\nelse:")),)
 
     def splits(self, demand: Demand) -> bool:
         """Whether one assertion for ``demand`` says the same, also where it is no tensor, in eager code."""
@@ -185,19 +172,6 @@ class _Writer:
             if isinstance(e, ast.Compare):
                 return True
         return isinstance(e, ast.Call) and (self.facts.syntax.qualified(e.func) or "").startswith("torch.")
-
-    def beside(self, node: ast.If) -> tuple[Edit, ...] | str:
-        """A test of Python values stays; the tensors in it are for eager code, and checked below it."""
-        data = [v for v in getattr(node.test, "values", ()) if self.facts.ask(Guards).reads_data(v)]
-        demands = [d for d in self.guard.demands if not isinstance(d, Plain)]
-        whole = isinstance(node.test, ast.BoolOp) and isinstance(node.test.op, ast.Or) and not node.orelse
-        if not whole or len(data) != len(demands) or self.facts.syntax.is_elif(node):
-            return "it mixes tensors and Python values"
-        return *(self.apart(node, v) for v in data), Insert(node, (self.clauses(demands),), after=True)
-
-    def apart(self, node: ast.If, test: ast.expr) -> Replace:
-        """``test`` is for eager code."""
-        return Replace(test, Code(f"not {self.torch}.compiler.is_compiling() and {{0}}", (test,)))
 
     def clauses(self, demands: Iterable[Demand], end: str = "") -> Code:
         """What compiled code does in the place of the guard."""

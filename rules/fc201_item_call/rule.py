@@ -8,10 +8,10 @@ from typing import ClassVar
 
 from patcher.facts import Facts
 from patcher.facts.numbers.asked_numbers import AskedNumbers
-from patcher.facts.numbers.known_numbers import Known, KnownNumbers
 from patcher.rule import Applicability, Code, Cost, Example, Finding, Fix, NearMiss, Replace, Rule
 from rules.fc201_item_call.array_bounds import ArrayBounds
 from rules.fc201_item_call.examples import INVALID, VALID
+from rules.fc201_item_call.known_numbers import Known, KnownNumbers
 
 _DATA = "what it holds is known only when the code runs"
 
