@@ -24,7 +24,6 @@ class Arm:
 
     temporaries: tuple[Assigned, ...] = ()
     results: dict[str, Assigned] = field(default_factory=dict)
-    order: tuple[str, ...] = ()
 
 
 class Branches(Analysis):
@@ -34,7 +33,6 @@ class Branches(Analysis):
         """What ``body`` assigns, or which statement is more than an assignment."""
         temporaries: list[Assigned] = []
         results: dict[str, Assigned] = {}
-        order: list[str] = []
         for s in body:
             pairs = self._pairs(s)
             if isinstance(pairs, str):
@@ -47,8 +45,7 @@ class Branches(Analysis):
                     temporaries.append(Assigned(target, value, s))
                 else:
                     results[text] = Assigned(target, value, s)
-                    order.append(text)
-        return Arm(tuple(temporaries), results, tuple(order))
+        return Arm(tuple(temporaries), results)
 
     def _pairs(self, s: ast.stmt) -> list[tuple[ast.expr, ast.expr]] | str:
         match s:
@@ -62,17 +59,12 @@ class Branches(Analysis):
                 pairs = [(target, value)]
             case ast.AnnAssign(target=target, value=ast.expr() as value):
                 pairs = [(target, value)]
-            case ast.AugAssign(target=target):
-                return f"`{ast.unparse(target)}` may be changed in place"
             case ast.Expr(value=ast.Constant()):
                 return []
             case _:
                 return f"the arm holds more than assignments (`{ast.unparse(s).splitlines()[0][:50]}`)"
-        for target, _ in pairs:
-            if isinstance(target, ast.Name) or self.inference.instance_attribute(target) is not None:
-                continue
-            return f"`{ast.unparse(target)}` is changed in place"
-        return pairs
+        changed = [target for target, _ in pairs if not isinstance(target, ast.Name)]
+        return f"`{ast.unparse(changed[0])}` is changed in place" if changed else pairs
 
     def stays(self, target: ast.Name, body: list[ast.stmt]) -> bool:
         """Whether what is assigned here is read in this arm alone, and the rest of the branch does not use the name."""
@@ -92,38 +84,9 @@ class Branches(Analysis):
         branch = self.syntax.parents[body[0]]
         return not any(isinstance(n, ast.Name) and n.id == target.id and n not in inside for n in ast.walk(branch))
 
-    def reads(self, value: ast.expr) -> set[str]:
-        """Texts of the names and instance attributes that ``value`` reads."""
-        found = set()
-        for n in ast.walk(value):
-            if isinstance(n, ast.Name) or (
-                isinstance(n, ast.Attribute) and self.inference.instance_attribute(n) is not None
-            ):
-                found.add(ast.unparse(n))
-        return found
-
-    def in_order(self, arms: list[Arm], targets: list[str]) -> bool | None:
-        """Whether merging ``targets`` one after the other gives every arm the values that it read.
-
-        None: only when all are merged at once. False: in neither way.
-        """
-        one_by_one, at_once = True, True
-        for arm in arms:
-            for i, name in enumerate(arm.order):
-                own = arm.results[name].statement
-                done = {n for n in arm.order[:i] if arm.results[n].statement is not own}
-                for read in self.reads(arm.results[name].value) & set(targets):
-                    if read in done:
-                        at_once = False
-                        if targets.index(read) >= targets.index(name):
-                            one_by_one = False
-                    elif targets.index(read) < targets.index(name):
-                        one_by_one = False
-            for temporary in arm.temporaries:
-                for read in self.reads(temporary.value) & set(arm.results):
-                    if _starts(arm.results[read].statement) < _starts(temporary.statement):
-                        return False
-        return True if one_by_one else None if at_once else False
+    def reads(self, *values: ast.expr) -> set[str]:
+        """The names that ``values`` read."""
+        return {n.id for value in values for n in ast.walk(value) if isinstance(n, ast.Name)}
 
     def bound_before(self, branch: ast.stmt, name: str) -> ast.expr | None:
         """A name node that reads ``name`` as it is just before ``branch``; None when it may be unbound there."""
@@ -144,7 +107,3 @@ class Branches(Analysis):
         flow.reaching[node] = flow.state[node].definitions
         self.syntax.parents[node] = branch
         return node
-
-
-def _starts(statement: ast.stmt) -> tuple[int, int]:
-    return statement.lineno, statement.col_offset

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import ClassVar
 
 from patcher.facts import Facts
 from patcher.facts.checks.describing import Describing
-from patcher.facts.effects.conditions import Condition, Conditions, Negation
+from patcher.facts.effects.conditions import Condition, Conditions, Negation, Tensor
 from patcher.facts.syntax.written import short
 from patcher.rule import (
     BOTH_SEEN,
@@ -25,54 +25,48 @@ from patcher.rule import (
     block,
 )
 from rules.fc101_data_dependent_branch.chosen_state import ChosenState, ChosenStates
-from rules.fc101_data_dependent_branch.conditional import Conditional, Conditionals
-from rules.fc101_data_dependent_branch.conditional_source import conditional_fix
+from rules.fc101_data_dependent_branch.conditional import Conditionals
 from rules.fc101_data_dependent_branch.examples import INVALID, VALID
-from rules.fc101_data_dependent_branch.merging import Choice, Merge, Merging
+from rules.fc101_data_dependent_branch.merging import Merge, Merging
 from rules.fc101_data_dependent_branch.shortcuts import Shortcuts
-from rules.fc101_data_dependent_branch.skipped_writes import SkippedWrites, SkippingTests
+from rules.fc101_data_dependent_branch.skipped_writes import SkippingTests
 from rules.fc101_data_dependent_branch.written_condition import as_tensor, holes
 
 
 class DataDependentBranch(Rule):
-    """An ``if`` (or ``elif``, conditional expression, early return) whose test is a tensor.
+    """An ``if`` (or conditional expression, early return) whose test is a tensor.
 
     What it does:
         Evaluates both arms and picks the result with ``torch.where``. The condition is evaluated once; a Python part of
         it (``self.training and ...``) stays a Python ``if``. A test that does nothing but skip a write through a mask
         with no place set (``if mask.any(): x[mask] = 0``) is left to eager code: compiled code writes nothing. Where a
         run has seen both answers of a test that may only save work (``if mask.all(): return x``, ``if not mask.any():
-        mask = None``), compiled code takes the general way; ``optimize`` keeps that where changed inputs give the same.
-        Where the arms only choose which of two tensors a module keeps, in a buffer or a name, and both are made of what
-        the module has (rates for short rows and for long ones), what they make ready is done in any case.
-        What is none of these goes into the graph with ``torch.cond`` where a run has seen both answers: both arms are
-        in it, and the one that is asked for runs. Arms of one short assignment are written once more; longer ones
-        become functions where they stand, which eager code calls as well. Branches on data in an arm go along.
+        mask = None``), compiled code takes the general way. Where the arms only choose which of two tensors is kept, in
+        a buffer or a name, and both are made of what the module has (rates for short rows and for long ones), what they
+        make ready is done in any case. What is none of these goes into the graph with ``torch.cond`` where a run has
+        seen both answers: the arms become functions, which eager code calls as well.
 
     Why it breaks compilation:
         The test needs the tensor's value while Dynamo is tracing, before there is one. The graph ends there, and inside
         of a loop, ``try`` or user context manager the whole frame is dropped.
 
     Fix safety:
-        Safe when it is proven that both arms, and the tests of an ``elif``, can be evaluated on any input (no effect,
-        no error, no random numbers) and hold tensors of one shape and dtype; that, unless gradients are off, the arms
-        send gradients to the same tensors, and none of the untaken arm can be infinite or NaN; and that, where an arm
-        is an existing tensor, the result is not handed on, nor either of them changed in place while it is in use;
-        where it is handed on, the merge is unsafe. A condition with one element that is not known to be 0-d is reshaped
-        to ``()``, which raises for more elements just as ``if`` does. Activations and configured numbers are taken to
-        be finite where gradients are concerned. A tensor of unknown dtype that meets float arithmetic in one arm is
-        taken to be floating; otherwise the original's dtype would depend on its data. What is skipped is safe where it
-        is proven that writing nothing is no error and leaves gradients as they were; else, and always for the general
-        way and for the choice of what a module keeps, the finding says what is taken for granted. That choice leaves a
-        third tensor in the module, and what is made when it is first needed is made the first time: both can be seen
-        from outside. A module that moves to another device after its first call may hold one of the two tensors on the
-        old one, which raises then. ``torch.cond`` is never safe: that both arms give tensors of one form and change
-        nothing else is taken for granted; compiling raises where it is not so, and ``optimize`` compares the results.
-        What an arm may hand on as it was is copied. What only the other arm reads gets a gradient of zeros rather than
-        none; the backward pass draws other random numbers. A GPU still waits for the test, and with
-        ``mode="reduce-overhead"`` the graph is cut there; what is gained is that one graph holds all, also with
-        ``fullgraph=True`` and ``torch.export`` (docs/results/branches.md says what that is worth). Anything else is
-        reported and left alone.
+        Safe for ``torch.where`` when it is proven that both arms can be evaluated on any input (no effect, no error, no
+        random numbers) and hold tensors of one shape and dtype; that, unless gradients are off, the arms send gradients
+        to the same tensors, and none of the untaken arm can be infinite or NaN; and that, where an arm is an existing
+        tensor, the result is not handed on, nor either of them changed in place while it is in use; where it is handed
+        on, the merge is unsafe. A condition with one element that is not known to be 0-d is reshaped to ``()``, which
+        raises for more elements just as ``if`` does. Activations and configured numbers are taken to be finite where
+        gradients are concerned. A tensor of unknown dtype that meets float arithmetic in one arm is taken to be
+        floating; otherwise the original's dtype would depend on its data.
+
+        Unsafe in all other forms; the finding says what is assumed. A choice of what a module keeps leaves a third
+        tensor in the module, and what is made when it is first needed is made the first time. With ``torch.cond``, what
+        only the other arm reads gets a gradient of zeros rather than none, and a GPU still waits for the test
+        (docs/results/branches.md says what that is worth).
+
+        Not fixed where an arm does more, has an ``elif``, assigns attributes or elements, or where names that the arms
+        assign depend on each other.
 
     References:
         The rotary-embedding fix of the nanoVLM report; PyTorch, "Data-dependent control flow" (graph break GB0170),
@@ -92,23 +86,15 @@ class DataDependentBranch(Rule):
         assert isinstance(node, (ast.If, ast.IfExp))
         if not facts.ask(Conditions).reads_data(node.test):
             return
+        message = "a branch on tensor data ends the graph"
         if isinstance(node, ast.If) and facts.syntax.is_elif(node):
-            if not _is_merged_above(node, facts):
-                yield Finding(node, "a branch on tensor data ends the graph", assumption=_ELIF)
+            yield Finding(node, message, assumption="it is an `elif`")
             return
         merge = facts.ask(Merging).of(node)
-        message = "a branch on tensor data ends the graph"
         if isinstance(merge, Merge) and not merge.doubts:
             yield Finding(node, message, _fix(merge, node, facts))
-            return
-        skipped = None
-        if isinstance(node, ast.If):
-            skipped = facts.ask(SkippingTests).of(node, regions=facts.active.issuperset(self.counts_on))
-        if skipped is not None:
-            granted = "taken for granted: " if skipped.doubts else ""
-            yield Finding(node, message, _unskipped(skipped, facts), granted + "; ".join(skipped.doubts))
-        elif (chosen := _choice_of(node, facts)) is not None:
-            yield Finding(node, message, _chosen(chosen, node, facts), "taken for granted: " + "; ".join(chosen.doubts))
+        elif isinstance(node, ast.If) and (unsafe := _assumed(node, facts)) is not None:
+            yield Finding(node, message, *unsafe)
         elif isinstance(merge, Merge):
             yield Finding(node, message, _fix(merge, node, facts), "taken for granted: " + "; ".join(merge.doubts))
         else:
@@ -118,65 +104,73 @@ class DataDependentBranch(Rule):
     valid: ClassVar[tuple[NearMiss, ...]] = VALID
 
 
+def _assumed(node: ast.If, facts: Facts) -> tuple[Fix, str] | None:
+    """A branch that skips writes, or chooses what is kept; and what is assumed."""
+    if (
+        skipped := facts.ask(SkippingTests).of(node, facts.active.issuperset(DataDependentBranch.counts_on))
+    ) is not None:
+        compiling = facts.writing.spelling("torch.compiler.is_compiling", skipped)
+        code = Code(f"{compiling}() or {{0}}", (skipped,))
+        return Fix((Replace(skipped, code),), Applicability.UNSAFE), _NOTHING_SET
+    chosen = facts.ask(ChosenStates).of(node)
+    return (_chosen(chosen, node, facts), _EITHER) if chosen is not None else None
+
+
 def _last_resort(node: ast.If | ast.IfExp, message: str, why_not_merged: str, facts: Facts) -> Finding:
     """Both arms go into the graph; else the branch is told of, with the reason that it is not merged."""
-    if isinstance(node, ast.IfExp):
-        return _shortcut(node, message, facts) or Finding(node, message, assumption=why_not_merged)
-    if facts.ask(Describing).why_not_silent(node) is None:
+    if isinstance(node, ast.If) and facts.ask(Describing).why_not_silent(node) is None:
         return Finding(node, message, assumption="it decides about messages alone (FC602)")
-    if (around := _captured_with(node, facts)) is not None:
-        return Finding(node, message, assumption=f"it goes into the graph with the branch in line {around.lineno}")
     if (shortcut := _shortcut(node, message, facts)) is not None:
         return shortcut
-    branch = facts.ask(Conditionals).of(node)
-    if isinstance(branch, str):
-        return Finding(node, message, assumption=why_not_merged)
-    return Finding(node, message, conditional_fix(branch, facts), _ONE_FORM)
+    fix = facts.ask(Conditionals).fix(node) if isinstance(node, ast.If) else None
+    return Finding(node, message, fix, why_not_merged if fix is None else _ONE_FORM)
 
 
-def _captured_with(node: ast.If, facts: Facts) -> ast.If | None:
-    """The branch in an arm of which ``node`` stands, and which takes it along."""
-    for parent in facts.syntax.ancestors(node):
-        branch = facts.ask(Conditionals).of(parent) if isinstance(parent, ast.If) else None
-        if isinstance(branch, Conditional) and any(inner.arms.node is node for inner in branch.inner):
-            return branch.arms.node
-    return None
-
-
+_NOTHING_SET = "where the mask has no place set, to compute and write through it is no error and changes nothing"
+_EITHER = (
+    "both tensors have one shape, dtype and device, what is made ready can be made in any case, and nobody asks which "
+    "of the two is kept"
+)
 _ONE_FORM = (
     f"taken for granted: both arms give tensors of one form and change nothing else ({BOTH_SEEN}); no "
     "gradient is asked of what an arm draws, or of two results that meet"
 )
-#: Why an ``elif`` that is not merged with the ``if`` above it stays.
-_ELIF = "it is the `elif` of an `if` that stays"
-
-
-def _is_merged_above(node: ast.If, facts: Facts) -> bool:
-    """Whether an ``if`` that ``node`` is an ``elif`` of reads data as well, and becomes one choice with it."""
-    above: ast.AST = node
-    while facts.syntax.is_elif(above):
-        above = facts.syntax.parents[above]
-        assert isinstance(above, ast.If)
-        if facts.ask(Conditions).reads_data(above.test) and not isinstance(facts.ask(Merging).of(above), str):
-            return True
-    return False
 
 
 def _fix(merge: Merge, node: ast.If | ast.IfExp, facts: Facts) -> Fix:
-    write = _Writer(facts.writing.spelling("torch.where", node))
+    test = merge.condition.tensor
     if isinstance(node, ast.IfExp):
-        edit: Replace | ReplaceStatements = Replace(node, write.choice(merge.results[0][1]))
+        _, one, other = merge.results[0]
+        edit: Replace | ReplaceStatements = Replace(node, _picked(test, _code(one), _code(other), node, facts))
     else:
-        edit = ReplaceStatements(merge.replaced, tuple(write.statements(merge, facts)))
+        lines, named = _named(merge.condition, len(merge.results) > 1 or merge.test_first, node, facts)
+        lines += [Code("{0} = {1}", (t.target, t.value)) for t in merge.temporaries]
+        for target, one, other in merge.results:
+            picked = _picked(named, _code(one), _code(other), node, facts)
+            lines.append(Code("return {0}", (picked,)) if target is None else Code("{0} = {1}", (target, picked)))
+        if merge.guard:
+            lines = [block(Code(f"if {holes(len(merge.guard), ' and ')}:", merge.guard), lines)]
+        edit = ReplaceStatements(merge.replaced, tuple(lines))
     return Fix((edit,), Applicability.UNSAFE if merge.doubts else Applicability.SAFE)
 
 
-def _unskipped(skipped: SkippedWrites, facts: Facts) -> Fix:
-    """Compiled code writes nothing where eager code skips writing."""
-    compiling = facts.writing.spelling("torch.compiler.is_compiling", skipped.test)
-    code = Code(f"{compiling}() or {{0}}", (skipped.test,))
-    how = Applicability.UNSAFE if skipped.doubts else Applicability.SAFE
-    return Fix((Replace(skipped.test, code),), how)
+def _code(value: ast.expr) -> Code:
+    return Code(value.id) if isinstance(value, ast.Name) else Code("{0}", (value,))
+
+
+def _named(condition: Condition, named: bool, node: ast.If, facts: Facts) -> tuple[list[Code], str | Tensor]:
+    """The statement that names the condition, where it has to be; and its name, or what it is."""
+    if not named:
+        return [], condition.tensor
+    name = facts.writing.fresh_local("_condition", node)
+    return [Code(f"{name} = {{0}}", (as_tensor(condition.tensor),))], name
+
+
+def _picked(test: str | Tensor, one: Code, other: Code, node: ast.AST, facts: Facts) -> Code:
+    where = facts.writing.spelling("torch.where", node)
+    if isinstance(test, Negation):
+        test, one, other = test.part, other, one
+    return Code(f"{where}({{0}}, {{1}}, {{2}})", (Code(test) if isinstance(test, str) else as_tensor(test), one, other))
 
 
 def _shortcut(node: ast.If | ast.IfExp, message: str, facts: Facts) -> Finding | None:
@@ -191,80 +185,20 @@ def _shortcut(node: ast.If | ast.IfExp, message: str, facts: Facts) -> Finding |
     return Finding(node, message, Fix((Replace(found.test, code),), Applicability.UNSAFE), granted)
 
 
-def _choice_of(node: ast.If | ast.IfExp, facts: Facts) -> ChosenState | None:
-    return facts.ask(ChosenStates).of(node) if isinstance(node, ast.If) else None
-
-
-def _chosen(chosen: ChosenState, node: ast.AST, facts: Facts) -> Fix:
+def _chosen(chosen: ChosenState, node: ast.If, facts: Facts) -> Fix:
     """What both arms need is made ready in any case; what is kept is picked."""
-    write = _Writer(facts.writing.spelling("torch.where", node))
-    assert isinstance(node, ast.If)
-    return Fix((ReplaceStatements((node,), tuple(write.kept(chosen, facts, node))),), Applicability.UNSAFE)
-
-
-class _Writer:
-    """Writes a merge down. ``names``: conditions that several results need, and the name that each was given."""
-
-    def __init__(self, where: str) -> None:
-        self.where = where
-        self.names: dict[Condition, str] = {}
-
-    def statements(self, merge: Merge, facts: Facts) -> list[Code]:
-        lines = []
-        if len(merge.results) > 1 or merge.test_first:
-            for condition in dict.fromkeys(c for _, choice in merge.results for c in choice.conditions()):
-                self.names[condition] = name = facts.writing.fresh_local("_condition", merge.replaced[0])
-                lines.append(Code(f"{name} = {{0}}", (as_tensor(condition.tensor),)))
-        lines += [Code("{0} = {1}", (t.target, t.value)) for t in merge.temporaries]
-        targets = [target for target, _ in merge.results if target is not None]
-        values = [self.choice(choice) for _, choice in merge.results]
-        if not targets:
-            lines.append(_joined("return ", values))
-        elif merge.at_once:
-            lines.append(_joined("", targets, " = ", values))
-        else:
-            lines += [Code("{0} = {1}", pair) for pair in zip(targets, values, strict=True)]
-        if merge.guard:
-            lines = [block(Code(f"if {holes(len(merge.guard), ' and ')}:", merge.guard), lines)]
-        return lines
-
-    def kept(self, chosen: ChosenState, facts: Facts, node: ast.If) -> list[Code]:
-        lines = []
-        if chosen.test_first:
-            self.names[chosen.condition] = name = facts.writing.fresh_local("_condition", node)
-            lines.append(Code(f"{name} = {{0}}", (as_tensor(chosen.condition.tensor),)))
-        lines += [_again(s) for s in chosen.prepared]
-        for one, other in chosen.kept:
-            picked = self.merged(chosen.condition, Code("{0}", (one.value,)), Code("{0}", (other.value,)))
-            lines.append(_keeping(one.statement, picked))
-        return lines
-
-    def choice(self, choice: Choice) -> Code:
-        named_value = isinstance(choice.value, ast.Name)
-        value = Code(choice.value.id) if named_value else Code("{0}", (choice.value,))  # type: ignore[attr-defined]
-        if choice.condition is None or choice.orelse is None:
-            return value
-        orelse = self.choice(choice.orelse)
-        if isinstance(choice.condition, ast.expr):
-            return Code("{0} if {1} else {2}", (value, choice.condition, orelse))
-        merged = self.merged(choice.condition, value, orelse)
-        guard, conjunction = choice.condition.guard, choice.condition.conjunction
-        if not guard:
-            return merged
-        test = Code(holes(len(guard), " and " if conjunction else " or "), guard)
-        return Code("{0} if {1} else {2}", (merged, test, orelse) if conjunction else (value, test, merged))
-
-    def merged(self, condition: Condition, value: Code, orelse: Code) -> Code:
-        name, tensor = self.names.get(condition), condition.tensor
-        if name is None and isinstance(tensor, Negation):
-            tensor, value, orelse = tensor.part, orelse, value
-        test = Code(name) if name else as_tensor(tensor)
-        return Code(f"{self.where}({{0}}, {{1}}, {{2}})", (test, value, orelse))
-
-
-def _joined(before: str, first: Sequence[ast.expr | Code], between: str = "", then: Sequence[Code] = ()) -> Code:
-    template = before + holes(len(first), ", ") + between + holes(len(then), ", ", len(first))
-    return Code(template, (*first, *then))
+    calls = any(isinstance(n, ast.Call) for n in ast.walk(node.test))
+    lines, test = _named(chosen.condition, calls and bool(chosen.prepared), node, facts)
+    lines += [_again(s) for s in chosen.prepared]
+    one, other = (Code("{0}", (v,)) for v in chosen.values)
+    picked = _picked(test, one, other, node, facts)
+    match chosen.keeping:
+        case ast.Assign(targets=[target]):
+            lines.append(Code("{0} = {1}", (target, picked)))
+        case ast.Expr(value=ast.Call(func=func, args=[name, _], keywords=settings)):
+            written = "".join(f", {k.arg}={{{i}}}" for i, k in enumerate(settings, 3))
+            lines.append(Code(f"{{0}}({{1}}, {{2}}{written})", (func, name, picked, *(k.value for k in settings))))
+    return Fix((ReplaceStatements((node,), tuple(lines)),), Applicability.UNSAFE)
 
 
 def _again(s: ast.stmt) -> Code:
@@ -273,24 +207,7 @@ def _again(s: ast.stmt) -> Code:
         case ast.If(test=test, body=body):
             return block(Code("if {0}:", (test,)), [_again(inner) for inner in body])
         case ast.Assign(targets=[ast.Tuple(elts=targets)], value=value):
-            return _joined("", targets, " = ", [Code("{0}", (value,))])
+            return Code(f"{holes(len(targets), ', ')} = {{{len(targets)}}}", (*targets, value))
         case ast.Assign(targets=[target], value=value):
             return Code("{0} = {1}", (target, value))
     raise AssertionError(ast.unparse(s))
-
-
-def _keeping(s: ast.Assign | ast.Expr, picked: Code) -> Code:
-    """``s`` with another tensor to keep."""
-    if isinstance(s, ast.Assign):
-        return Code("{0} = {1}", (s.targets[0], picked))
-    call = s.value
-    assert isinstance(call, ast.Call)
-    settings = [(f"{k.arg}=", k.value) for k in call.keywords]
-    parts: list[tuple[str, ast.expr | Code]] = [
-        ("", call.args[0]),
-        ("", picked),
-        *[("", e) for e in call.args[2:]],
-        *settings,
-    ]
-    written = ", ".join(f"{name}{{{i}}}" for i, (name, _) in enumerate(parts, 1))
-    return Code(f"{{0}}({written})", (call.func, *(part for _, part in parts)))

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
 from patcher.facts.effects.totality import Effects
-from patcher.facts.effects.unchanged import Unchanged
-from patcher.facts.syntax.written import short
 from patcher.facts.values.certainty import Certainty
 from patcher.facts.values.types import Kind
 
@@ -75,11 +73,10 @@ class Conditions(Analysis):
         held = self.inference.of(test)
         return held.is_tensor or held.data
 
-    def take_apart(self, test: ast.expr, granted: list[str] | None = None) -> Condition | str:
+    def take_apart(self, test: ast.expr) -> Condition | str:
         """The parts of ``test``, or why it cannot be taken apart.
 
-        What would be evaluated where it was not before has to be such that this is no error and has no effect. With
-        ``granted``, what is not known to be no error is put down there.
+        What would be evaluated where it was not before has to be such that this is no error and has no effect.
         """
         if isinstance(test, ast.BoolOp):
             every = isinstance(test.op, ast.And)
@@ -87,16 +84,15 @@ class Conditions(Analysis):
             rest = [v for v in test.values if self.reads_data(v)]
             late = [v for v in guard if test.values.index(v) > test.values.index(rest[0])]
             for v in late:
-                early = self.inference.of(v).kind is not Kind.PYTHON or self.effects.why_not_total(v) is not None
-                if early and not self._grant(v, granted):
+                if self.inference.of(v).kind is not Kind.PYTHON or self.effects.why_not_total(v) is not None:
                     return f"`{ast.unparse(v)}` would be evaluated before the tensor"
-            tensor = self._junction(every, rest, granted)
+            tensor = self._junction(every, rest)
             if late and not isinstance(tensor, str):
                 reason = self._why_not_total(tensor)
-                if reason is not None and not all(self._grant(v, granted) for v in rest):
+                if reason is not None:
                     return reason
             return tensor if isinstance(tensor, str) else Condition(tensor, tuple(guard), every)
-        tensor = self._tensor(test, granted)
+        tensor = self._tensor(test)
         return tensor if isinstance(tensor, str) else Condition(tensor)
 
     def why_not_total(self, condition: Condition) -> str | None:
@@ -104,20 +100,13 @@ class Conditions(Analysis):
         reasons = (self.effects.why_not_total(g) for g in condition.guard)
         return next((r for r in reasons if r is not None), None) or self._why_not_total(condition.tensor)
 
-    def _grant(self, e: ast.expr, granted: list[str] | None) -> bool:
-        """Whether ``e``, which has no effect, is taken to be no error wherever it is evaluated."""
-        if granted is None or self.facts.ask(Unchanged).why_impure(e):
-            return False
-        granted.append(f"`{short(e)}` can be evaluated in any case")
-        return True
-
-    def _junction(self, every: bool, values: list[ast.expr], granted: list[str] | None = None) -> Tensor | str:
+    def _junction(self, every: bool, values: list[ast.expr]) -> Tensor | str:
         parts: list[Tensor] = []
         for i, v in enumerate(values):
-            part = self._tensor(v, granted)
+            part = self._tensor(v)
             if isinstance(part, str):
                 return part
-            if i and (reason := self._why_not_total(part)) is not None and not self._grant(v, granted):
+            if i and (reason := self._why_not_total(part)) is not None:
                 return reason
             parts.append(part)
         return parts[0] if len(parts) == 1 else Junction(every, tuple(parts))
@@ -131,20 +120,20 @@ class Conditions(Analysis):
             case Junction(parts=parts):
                 return next((r for p in parts if (r := self._why_not_total(p)) is not None), None)
 
-    def _tensor(self, test: ast.expr, granted: list[str] | None = None) -> Tensor | str:
+    def _tensor(self, test: ast.expr) -> Tensor | str:
         match test:
             case ast.BoolOp(op=op, values=values):
                 if not all(map(self.reads_data, values)):
                     return f"`{ast.unparse(test)}` mixes tensors and Python values below the top"
-                return self._junction(isinstance(op, ast.And), values, granted)
+                return self._junction(isinstance(op, ast.And), values)
             case ast.UnaryOp(op=ast.Not(), operand=operand):
-                inner = self._tensor(operand, granted)
+                inner = self._tensor(operand)
                 return inner if isinstance(inner, str) else Negation(inner)
             case ast.Call(args=[argument], keywords=[]) as call if self.syntax.builtin(call) == "bool":
-                return self._tensor(argument, granted)
+                return self._tensor(argument)
             case ast.Call(func=ast.Attribute(value=receiver, attr="item"), args=[], keywords=[]):
                 if self.inference.of(receiver).is_boolean:
-                    return self._tensor(receiver, granted)
+                    return self._tensor(receiver)
             case ast.NamedExpr():
                 return "the test binds a name"
         value = self.inference.of(test)

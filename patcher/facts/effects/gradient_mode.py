@@ -116,11 +116,6 @@ class GradientMode(Analysis):
                     return True
         return False
 
-    def locked(self, held: ast.Name, node: ast.AST) -> bool:
-        """Whether ``held`` may be a tensor of an inference mode that ``node`` is not in: changing it there raises."""
-        made = self.inference.definitions(held)
-        return not self.in_inference_mode(node) and any(self.may_be_in_inference_mode(d.node) for d in made)
-
     def _by_decorators(self, function: FunctionNode) -> bool:
         for decorator in reversed(function.decorator_list):
             if (off := self._said_by(decorator, _PASSING)) is not None:
