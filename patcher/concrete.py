@@ -33,7 +33,7 @@ _PLACE = re.compile(r"^__part_(\d+)__$")
 class _Tail:
     """The statements of a function's body from ``start`` to ``end`` go into ``function``; ``call`` takes their place.
 
-    ``result``: what comes below them. ``below``: the class that the function is put below.
+    ``result``: what comes below them.
     """
 
     start: int
@@ -41,7 +41,6 @@ class _Tail:
     function: cst.FunctionDef
     call: cst.SimpleStatementLine
     result: tuple[cst.SimpleStatementLine, ...]
-    below: cst.ClassDef | None = None
 
 
 @dataclass(frozen=True)
@@ -158,19 +157,17 @@ class Patch:
             case Decorate(target=target, code=code):
                 function = self.find(target, cst.FunctionDef)
                 plan.decorators.setdefault(function, []).append(cst.Decorator(self.build_expression(code)))
-            case MoveTail(target=target, first=first, header=header, code=code, last=last, result=result, below=cls):
+            case MoveTail(target=target, first=first, header=header, code=code, last=last, result=result):
                 function, line = self.find(target, cst.FunctionDef), self.line(first)
                 moved = self.build_statement(Code(f"{header.template}\n    pass", header.parts))
                 call = self.fold(self.build_statement(code), self._indent(line))
                 assert isinstance(moved, cst.FunctionDef) and isinstance(call, cst.SimpleStatementLine)
-                outer = None if cls is None else self.find(cls, cst.ClassDef)
-                method = outer is None and self._is_in_class(function)
-                moved = moved.with_changes(leading_lines=_blank(method))
+                moved = moved.with_changes(leading_lines=_blank(self._is_in_class(function)))
                 start = next(i for i, other in enumerate(function.body.body) if other is line)
                 end = None if last is None else [*function.body.body].index(self.line(last)) + 1
                 built = [] if result is None else [self.build_statement(result)]
                 last_line = tuple(s for s in built if isinstance(s, cst.SimpleStatementLine))
-                plan.tails[function] = _Tail(start, end, moved, call, last_line, outer)
+                plan.tails[function] = _Tail(start, end, moved, call, last_line)
 
     # --- from ast to cst --------------------------------------------------------------------------------------------
 
@@ -624,7 +621,6 @@ class _Apply(cst.CSTTransformer):
     ) -> None:
         self.plan = plan
         self.folded = folded
-        self.outside: dict[cst.CSTNode, list[cst.CSTNode]] = {}  # what goes below a class
         self.top = top
         self.firsts = firsts  # of their blocks
 
@@ -652,9 +648,6 @@ class _Apply(cst.CSTTransformer):
             apart = plan.tails[original].function.leading_lines
             below = [s.with_changes(leading_lines=apart) for s in plan.after.get(original, ())]
             head, tail = _parted(updated, plan.tails[original])
-            if (outer := plan.tails[original].below) is not None:
-                self.outside.setdefault(outer, []).append(tail)
-                return cst.FlattenSentinel([head, *below])
             return cst.FlattenSentinel([head, tail, *below])
         if original in plan.decorators:
             assert isinstance(updated, cst.FunctionDef)
@@ -687,5 +680,4 @@ class _Apply(cst.CSTTransformer):
             new = [first[0].with_changes(leading_lines=leading[:blank]), *first[1:], *new]
         if original in plan.after:
             new = [*new, *plan.after[original]]
-        new += self.outside.get(original, ())
         return new[0] if len(new) == 1 else cst.FlattenSentinel(new)

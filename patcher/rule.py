@@ -141,7 +141,6 @@ class MoveTail:
 
     ``header``: the ``def`` line of that function, with its colon, below its decorators. ``code``: the statement that
     comes in their place. With ``last``, only the statements up to that one move, and ``result`` comes below them.
-    ``below``: the class around ``target``, where the new function is to stand below that, outside of it.
     """
 
     target: ast.FunctionDef
@@ -150,7 +149,6 @@ class MoveTail:
     code: Code
     last: ast.stmt | None = None
     result: Code | None = None
-    below: ast.ClassDef | None = None
 
 
 @dataclass(frozen=True)

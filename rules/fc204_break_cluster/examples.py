@@ -202,16 +202,15 @@ class Points(nn.Module):
     def forward(self, x, border: int = 1):
         scores = self.score(x).squeeze(-1)
         scores = scores.softmax(-1)
-        return _read_scores(scores, border)
+        return self._read_scores(scores, border)
 
-
-@torch.compiler.disable
-def _read_scores(scores, border: int):
-    # what is good enough
-    rows = torch.nonzero(scores > 0.1)[:, 0]
-    kept = rows[rows >= border]
-    counts = torch.bincount(kept, minlength=4).tolist()
-    return scores[kept], counts
+    @torch.compiler.disable
+    def _read_scores(self, scores, border: int):
+        # what is good enough
+        rows = torch.nonzero(scores > 0.1)[:, 0]
+        kept = rows[rows >= border]
+        counts = torch.bincount(kept, minlength=4).tolist()
+        return scores[kept], counts
 """,
         run="""\
 train = True
@@ -254,12 +253,12 @@ class Embeddings(nn.Module):
         h = self.patch(x).relu()
         edges = torch.arange(1 / self.side, 1.0, 1 / self.side)
         ids = torch.zeros(x.shape[:2], dtype=torch.long)
-        self._fill_ids(mask, edges, ids)
+        self._read_height(mask, edges, ids)
 
         return (h + self.position(ids)).tanh()
 
     @torch.compiler.disable
-    def _fill_ids(self, mask, edges, ids):
+    def _read_height(self, mask, edges, ids):
         # every picture has a size of its own
         for row, kept in enumerate(mask):
             height, width = kept[:, 0].sum(), kept[0].sum()
@@ -305,122 +304,21 @@ class Spans(nn.Module):
     def forward(self, x, lengths):
         x = self.first(x)
         total, ends = 0, []
-        total = _read_lengths(lengths, total, ends)
+        total = self._read_length(lengths, total, ends)
         index = torch.tensor(ends) - 1
         picked = self.second(x[index])
         return picked.relu(), total
 
-
-@torch.compiler.disable
-def _read_lengths(lengths, total, ends):
-    for length in lengths:
-        total += length.item()
-        ends.append(total)
-    return total
+    @torch.compiler.disable
+    def _read_length(self, lengths, total, ends):
+        for length in lengths:
+            total += length.item()
+            ends.append(total)
+        return total
 """,
         run="""\
 def make(): return Spans()
 calls = [(torch.ones(9, 3), torch.tensor(n)) for n in ([2, 4, 1],)]
-""",
-        unsafe=True,
-    ),
-    Example(
-        title="a class with small methods of its own gets one more, which is static where nothing asks the instance",
-        before="""\
-class Policy(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.head = nn.Linear(3, 2)
-
-    def _losses(self, x):
-        h = self.head(x)
-        return {"level": h.abs().mean(1), "slope": h.diff(dim=1).abs().mean(1)}
-
-    def forward(self, x):
-        losses = self._losses(x)
-        total = sum(losses.values())
-
-        # told to whoever trains it
-        logs = {name: value.detach().mean().item() for name, value in losses.items()}
-        logs["loss"] = total.detach().mean().item()
-        return total, logs
-""",
-        after="""\
-class Policy(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.head = nn.Linear(3, 2)
-
-    def _losses(self, x):
-        h = self.head(x)
-        return {"level": h.abs().mean(1), "slope": h.diff(dim=1).abs().mean(1)}
-
-    def forward(self, x):
-        losses = self._losses(x)
-        total = sum(losses.values())
-
-        return self._read_losses(losses, total)
-
-    @staticmethod
-    @torch.compiler.disable
-    def _read_losses(losses, total):
-        # told to whoever trains it
-        logs = {name: value.detach().mean().item() for name, value in losses.items()}
-        logs["loss"] = total.detach().mean().item()
-        return total, logs
-""",
-        run="""\
-train = True
-def make(): return Policy()
-calls = [(torch.linspace(0, 1, 3 * n).view(n, 3),) for n in (2, 4)]
-""",
-        unsafe=True,
-    ),
-    Example(
-        title="named after what it fills, and not after what it reads",
-        before="""\
-class Net(nn.Module):
-    def without_spans(self, ids: torch.Tensor, mask: torch.Tensor, opening: int | None) -> torch.Tensor:
-        if opening is None:
-            return mask
-        mask = mask.clone()
-        for row in range(ids.shape[0]):
-            for start in (ids[row] == opening).nonzero().flatten().tolist():
-                mask[row, start : start + 2] = False
-        return mask
-
-    def forward(self, x, ids, mask):
-        return x * self.without_spans(ids, mask, 7)
-
-
-made = Net()
-""",
-        after="""\
-class Net(nn.Module):
-    def without_spans(self, ids: torch.Tensor, mask: torch.Tensor, opening: int | None) -> torch.Tensor:
-        if opening is None:
-            return mask
-        return _fill_mask(ids, mask, opening)
-
-    def forward(self, x, ids, mask):
-        return x * self.without_spans(ids, mask, 7)
-
-
-@torch.compiler.disable
-def _fill_mask(ids: torch.Tensor, mask: torch.Tensor, opening: int | None) -> torch.Tensor:
-    mask = mask.clone()
-    for row in range(ids.shape[0]):
-        for start in (ids[row] == opening).nonzero().flatten().tolist():
-            mask[row, start : start + 2] = False
-    return mask
-
-
-made = Net()
-""",
-        run="""\
-def make(): return Net()
-ids = torch.tensor([[1, 7, 2, 3, 4], [7, 1, 2, 7, 1]])
-calls = [(torch.ones(n, 5), ids[:n], torch.ones(n, 5, dtype=torch.bool)) for n in (1, 2)]
 """,
         unsafe=True,
     ),
@@ -534,48 +432,6 @@ calls = [(torch.linspace(0, 1, 24).view(2, 4, 3), torch.tensor(m) > 0) for m in 
         unsafe=True,
     ),
     Example(
-        title="a flag says whether it reads",
-        before="""\
-class Packed(nn.Module):
-    def boundaries(self, grid: torch.Tensor, joined: bool = False):
-        \"\"\"Where every picture ends.\"\"\"
-        if joined:
-            sizes = grid[:, 0] * grid[:, 1]
-        else:
-            sizes = torch.repeat_interleave(grid[:, 1], grid[:, 0])
-            sizes = sizes[: grid[:, 0].max().item()]
-        return F.pad(sizes.cumsum(0), (1, 0))
-
-    def forward(self, x, grid, joined=False):
-        return x.sin() + self.boundaries(grid, joined)[-1]
-""",
-        after="""\
-class Packed(nn.Module):
-    def boundaries(self, grid: torch.Tensor, joined: bool = False):
-        \"\"\"Where every picture ends.\"\"\"
-        return (self._boundaries if joined else self._read_grid)(grid, joined)
-
-    def _boundaries(self, grid: torch.Tensor, joined: bool):
-        if joined:
-            sizes = grid[:, 0] * grid[:, 1]
-        else:
-            sizes = torch.repeat_interleave(grid[:, 1], grid[:, 0])
-            sizes = sizes[: grid[:, 0].max().item()]
-        return F.pad(sizes.cumsum(0), (1, 0))
-
-    _read_grid = torch.compiler.disable(_boundaries)
-
-    def forward(self, x, grid, joined=False):
-        return x.sin() + self.boundaries(grid, joined)[-1]
-""",
-        run="""\
-def make(): return Packed()
-grids = [torch.tensor(g) for g in ([[2, 3], [1, 2]], [[1, 4], [3, 2]])]
-calls = [(torch.ones(3), grid, joined) for grid in grids for joined in (False, True)]
-""",
-        unsafe=True,
-    ),
-    Example(
         title="whoever wrote it has looked at what gets compiled",
         before="""\
 class Net(nn.Module):
@@ -615,58 +471,40 @@ calls = [(torch.ones(3), torch.ones(2, 3))]
 """,
     ),
     Example(
-        title="one read between a few operations, where a flag says so",
+        title="a flag says whether it reads",
         before="""\
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.lin = nn.Linear(4, 4)
-
-    def bounds(self, grid: torch.Tensor, whole=False, known=None):
-        if known is not None:
-            return known
-        sizes = grid[:, 1] * grid[:, 2]
-        if whole:
-            lengths = grid[:, 0] * sizes
+class Packed(nn.Module):
+    def boundaries(self, grid: torch.Tensor, joined: bool = False):
+        \"\"\"Where every picture ends.\"\"\"
+        if joined:
+            sizes = grid[:, 0] * grid[:, 1]
         else:
-            lengths = torch.repeat_interleave(sizes, grid[:, 0])
-        return F.pad(lengths.cumsum(0), (1, 0))
+            sizes = torch.repeat_interleave(grid[:, 1], grid[:, 0])
+            sizes = sizes[: grid[:, 0].max().item()]
+        return F.pad(sizes.cumsum(0), (1, 0))
 
-    def forward(self, x, grid):
-        h = self.lin(x)
-        return h, self.bounds(grid) * 2
+    def forward(self, x, grid, joined=False):
+        return x.sin() + self.boundaries(grid, joined)[-1]
 """,
         after="""\
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.lin = nn.Linear(4, 4)
-
-    def bounds(self, grid: torch.Tensor, whole=False, known=None):
-        if known is not None:
-            return known
-        return (self._bounds if whole else self._read_grid)(grid, whole)
-
-    def _bounds(self, grid: torch.Tensor, whole):
-        sizes = grid[:, 1] * grid[:, 2]
-        if whole:
-            lengths = grid[:, 0] * sizes
+class Packed(nn.Module):
+    @torch.compiler.disable
+    def boundaries(self, grid: torch.Tensor, joined: bool = False):
+        \"\"\"Where every picture ends.\"\"\"
+        if joined:
+            sizes = grid[:, 0] * grid[:, 1]
         else:
-            lengths = torch.repeat_interleave(sizes, grid[:, 0])
-        return F.pad(lengths.cumsum(0), (1, 0))
+            sizes = torch.repeat_interleave(grid[:, 1], grid[:, 0])
+            sizes = sizes[: grid[:, 0].max().item()]
+        return F.pad(sizes.cumsum(0), (1, 0))
 
-    _read_grid = torch.compiler.disable(_bounds)
-
-    def forward(self, x, grid):
-        h = self.lin(x)
-        return h, self.bounds(grid) * 2
+    def forward(self, x, grid, joined=False):
+        return x.sin() + self.boundaries(grid, joined)[-1]
 """,
         run="""\
-def make(): return Net()
-calls = [
-    (torch.ones(3, 4), torch.tensor([[1, 2, 3], [2, 1, 2]])),
-    (torch.ones(2, 4), torch.tensor([[2, 2, 2], [1, 3, 1], [1, 1, 1]])),
-]
+def make(): return Packed()
+grids = [torch.tensor(g) for g in ([[2, 3], [1, 2]], [[1, 4], [3, 2]])]
+calls = [(torch.ones(3), grid, joined) for grid in grids for joined in (False, True)]
 """,
         unsafe=True,
     ),

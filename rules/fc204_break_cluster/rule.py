@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from typing import ClassVar
 
 from patcher.facts import Facts
+from patcher.facts.syntax.classes import self_name
 from patcher.facts.zones.clusters import Cluster, Clusters
 from patcher.facts.zones.scripting import Scripting
 from patcher.facts.zones.uncaptured import UncapturedReads
@@ -19,14 +21,14 @@ from patcher.rule import (
     Example,
     Finding,
     Fix,
-    Insert,
     MoveTail,
     NearMiss,
     Rule,
 )
 from rules.fc204_break_cluster.examples import INVALID, VALID
-from rules.fc204_break_cluster.naming import Naming
 
+#: Where a word of a class's name begins: ``SmolVLAPolicy`` is of three.
+_CAPITALS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 #: What a ``def`` line has beside its names: the keyword, brackets, the arrow and the colon.
 _AROUND = len("def () -> :")
 
@@ -37,13 +39,11 @@ class BreakCluster(Rule):
     What it does:
         Marks the function ``@torch.compiler.disable``: it runs as one piece, outside of any graph. Where it returns
         early (a result that was computed before is handed in), or computes before it reads, only the part below that
-        moves, as it is, into a function of its own, named after what it reads, or fills, and that is marked: a method
-        where it needs the instance, a static one in a class that has small methods of its own, else a function below
-        the class. Where a flag of the function decides whether it reads, the flag decides between the marked function
-        and the plain one. Of functions that call each other the outermost is marked. This fix is made last: when
-        another rule removes the reads, there is no need of it. What is left out stays out with any setting of PyTorch,
-        also those of its reads that one takes in; `prove --unsafe` measures settings with this fix and
-        without, and keeps what comes to fewer graphs.
+        moves, as it is, into a function of its own, which is marked: a method where it stands in a class, named after
+        what it reads. Of functions that call each other the outermost is marked. This fix is made last: when another
+        rule removes the reads, there is no need of it. What is left out stays out with any setting of PyTorch, also
+        those of its reads that one takes in; `prove --unsafe` measures settings with this fix and without, and keeps
+        what comes to fewer graphs.
 
     Why it breaks compilation:
         Each ``.tolist()``, ``.item()``, ``nonzero()``, ``unique()``, ``repeat_interleave(x, counts)`` and ``x[mask]``
@@ -69,7 +69,7 @@ class BreakCluster(Rule):
         A method that is overridden in another file is taken to do what the one here does. Where a class above or below
         may come to have a method of the same name, the new one is named after its class as well, for both may be taken
         apart. A parameter that is annotated as a tensor may still be given a number, so an annotation alone makes no
-        read. Where a flag decides whether it reads, calls with the other value stay in the graph. A file that switches
+        read. A file that switches
         capture flags on is left alone. The rule says nothing about ``forward`` itself, about a part behind which the
         same is read again, about reads that may not run, about checks (FC102), and about a single read, which is one
         break as it is, unless up to fifteen operations stand on both sides of it: each side is a graph of its own,
@@ -136,7 +136,8 @@ def _said(function: ast.FunctionDef, cluster: Cluster, facts: Facts) -> int | No
 def _lost(function: ast.FunctionDef, cluster: Cluster, facts: Facts) -> str:
     """What has to be so for nothing to be lost that compiles the function today; "" when nothing can be."""
     first, last = cluster.first or function.body[0], cluster.last or function.body[-1]
-    if cluster.flag or facts.ask(UncapturedReads).first(function, first, last) is None:
+    certain = any(r.certain for r in cluster.reads)
+    if not certain or facts.ask(UncapturedReads).first(function, first, last) is None:
         return "nothing compiles it with `fullgraph=True`, capture flags or `torch.export`, which go through its reads"
     scripted = facts.ask(Scripting).why(function, widely=True)
     return f"`torch.jit.script` does not compile it: {scripted}" if scripted else ""
@@ -145,32 +146,40 @@ def _lost(function: ast.FunctionDef, cluster: Cluster, facts: Facts) -> str:
 def _moved(function: ast.FunctionDef, cluster: Cluster, disable: str, facts: Facts) -> tuple[Edit, ...]:
     """The part of ``function`` that reads, as a function of its own that is left out of the graph."""
     assert cluster.first is not None
-    place = facts.ask(Naming).place(function, cluster, disable)
+    cls, me = facts.syntax.parents[function], self_name(function)
+    method = isinstance(cls, ast.ClassDef) and me is not None
+    name = _name(function, cluster, method, facts)
     noted = [h.annotation for h in cluster.handed if h.annotation is not None]
-    written = [place.me] if place.me else []
+    written = [me] if method and me is not None else []
     for h in cluster.handed:
         written.append(h.name if h.annotation is None else f"{h.name}: {{{noted.index(h.annotation)}}}")
     whole = cluster.last is None and function.returns is not None
     result = f" -> {{{len(noted)}}}" if whole else ""
     parts = [*noted, *filter(None, (function.returns if whole else None,))]
-    width = len(place.name + ", ".join(written)) + sum(len(ast.unparse(p)) for p in parts)
-    width += 0 if place.below is not None else function.col_offset
+    width = len(name + ", ".join(written)) + sum(len(ast.unparse(p)) for p in parts) + function.col_offset
     fits = width + _AROUND <= facts.line_length
     inside = ", ".join(written) if fits else "\n" + "".join(f"    {w},\n" for w in written)
-    given = f"({', '.join(h.name for h in cluster.handed)})"
-    if cluster.flag:
-        inner = facts.ask(Naming).inner(function)
-        arms = (place.name, inner) if cluster.when else (inner, place.name)
-        chosen = f"({place.owner}{arms[0]} if {cluster.flag} else {place.owner}{arms[1]})"
-        header = Code(f"def {inner}({inside}){result}:", tuple(parts))
-        moved = MoveTail(function, cluster.first, header, Code(f"return {chosen}{given}"))
-        made = Code(f"{place.name} = {disable}({inner})")
-        return moved, Insert(function, (made,), after=True)
-    static = "@staticmethod\n" if place.static else ""
-    header = Code(f"{static}@{disable}\ndef {place.name}({inside}){result}:", tuple(parts))
-    call, left = f"{place.owner}{place.name}{given}", ", ".join(cluster.left)
+    header = Code(f"@{disable}\ndef {name}({inside}){result}:", tuple(parts))
+    call = f"{f'{me}.' if method else ''}{name}({', '.join(h.name for h in cluster.handed)})"
+    left = ", ".join(cluster.left)
     if cluster.last is None:
-        return (MoveTail(function, cluster.first, header, Code(f"return {call}"), below=place.below),)
+        return (MoveTail(function, cluster.first, header, Code(f"return {call}")),)
     code = Code(f"{left} = {call}" if left else call)
-    back = Code(f"return {left}") if left else None
-    return (MoveTail(function, cluster.first, header, code, cluster.last, back, place.below),)
+    return (MoveTail(function, cluster.first, header, code, cluster.last, Code(f"return {left}") if left else None),)
+
+
+def _name(function: ast.FunctionDef, cluster: Cluster, method: bool, facts: Facts) -> str:
+    """What the new function is called: after what it reads; a method of a class with relatives after that as well."""
+    read = next((r for r in cluster.reads if r.certain), cluster.reads[0]).node
+    names = sorted((n for n in ast.walk(read) if isinstance(n, ast.Name)), key=lambda n: (n.lineno, n.col_offset))
+    own = (n.id for n in names if n.id not in {"self", *facts.syntax.imports} and not facts.syntax.is_builtin(n))
+    word = next(own, function.name).strip("_").lower() or "data"
+    if not method:
+        return facts.writing.fresh_name(f"_read_{word}", function)
+    cls = facts.syntax.class_of(function)
+    assert cls is not None
+    qualname = facts.qualname(cls) or cls.name
+    family, unknown = facts.project.family(qualname)
+    if family - {qualname} or any(not u.startswith("torch.") for u in unknown):
+        word = f"{_CAPITALS.sub('_', cls.name).strip('_').lower()}_{word}"
+    return facts.writing.fresh_attribute(f"_read_{word}", cls)

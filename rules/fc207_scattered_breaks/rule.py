@@ -11,7 +11,6 @@ from patcher.facts.running.variations import Variations
 from patcher.facts.syntax.tree import FunctionNode
 from patcher.facts.tables import torch_api as api
 from patcher.facts.zones.clusters import Clusters
-from patcher.facts.zones.scripting import Scripting
 from patcher.rule import Applicability, Code, Cost, Decorate, Example, Finding, Fix, NearMiss, Rule, Where
 from rules.fc207_scattered_breaks.examples import INVALID, VALID
 
@@ -32,6 +31,10 @@ _MAKERS = frozenset({"torch", "triton", "numba", "jax", "typing", "typing_extens
 #: Methods with names of Python's own that are called as any other.
 _CALLED = frozenset({"__call__", "__getitem__"})
 _HELD = frozenset({"forward", "__call__"})
+_LITTLE = (
+    "nothing compiles it with `fullgraph=True`, `torch.export` or `torch.jit.script`, and its operators are of little "
+    "weight"
+)
 
 
 class ScatteredBreaks(Rule):
@@ -93,12 +96,7 @@ class ScatteredBreaks(Rule):
         if why or disable is None:
             yield Finding(node, message, assumption=why)
             return
-        assumption = (
-            "nothing compiles it with `fullgraph=True` or `torch.export`, and its operators are of little weight"
-        )
-        if scripted := facts.ask(Scripting).why(node, widely=True):
-            assumption += f"; `torch.jit.script` does not compile it: {scripted}"
-        yield Finding(node, message, Fix((Decorate(node, Code(disable)),), Applicability.UNSAFE), assumption)
+        yield Finding(node, message, Fix((Decorate(node, Code(disable)),), Applicability.UNSAFE), _LITTLE)
 
     invalid: ClassVar[tuple[Example, ...]] = INVALID
     valid: ClassVar[tuple[NearMiss, ...]] = VALID

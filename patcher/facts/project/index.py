@@ -95,17 +95,6 @@ class FunctionSummary:
         """What it mentions for more than to hand it on so."""
         return self.mentions - self.elsewhere
 
-    def may_read(self, *, named: bool) -> bool:
-        """Whether it may read the data of tensors on the host again and again.
-
-        ``named``: to have a parameter, an attribute or a method in it is enough for that; else it has to name a read.
-        """
-        asked = {m.rpartition(".")[2] for m in self.mentions}
-        if not named:
-            return not asked.isdisjoint(torch_api.NAMED_READS)
-        own = {*self.positional, *self.keywords}
-        return not asked.isdisjoint(own) or any(m.startswith((".", "self.")) for m in self.mentions)
-
 
 #: What is mentioned, the module, and the function in it that does so.
 Mention = tuple[str, str, FunctionSummary]

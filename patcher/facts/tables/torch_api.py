@@ -103,10 +103,6 @@ HOST_VALUES = {"size": "size", "shape": "size", "dim": "int", "ndim": "int", "nu
 ABOUT = frozenset({"shape", "dtype", "device", "layout", "requires_grad", "is_cuda", *HOST_VALUES})
 #: Methods that read tensor data on the host.
 HOST_READS = frozenset({"item", "tolist", "numpy"})
-#: Names of what reads a tensor's data, or gives a result of a size that the data says.
-NAMED_READS = HOST_READS | frozenset(
-    "nonzero argwhere unique unique_consecutive masked_select where repeat_interleave".split()
-)
 
 # --- makers of tensors ---------------------------------------------------------------------------------------------
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
@@ -39,7 +38,6 @@ class Cluster:
 
     ``first``: where the zone starts, with what it needs from above in ``handed``; None for the whole function.
     ``last``: where it ends, with the names that are read below it in ``left``; None for the end of the function.
-    ``flag``: a parameter, never given another value, for which a read runs when it is false, or true (``when``).
     """
 
     reads: tuple[HostRead, ...]
@@ -48,8 +46,6 @@ class Cluster:
     handed: tuple[Handed, ...] = ()
     last: ast.stmt | None = None
     left: tuple[str, ...] = ()
-    flag: str = ""
-    when: bool = False
 
 
 class Clusters(Analysis):
@@ -75,10 +71,7 @@ class Clusters(Analysis):
         work = self.bookkeepers.of(function)
         if work.computes or self._is_entry(function):
             return self._inner(function, reads)
-        sure = [r for r in reads if r.certain]
-        flag = ""
-        if not sure:
-            flag, sure = self._by_default(function, reads)
+        sure = [r for r in reads if r.certain] or [r for r in reads if _by_flag(function, r)]
         if not sure or not self._is_worth_it(reads, function.body):
             return None
         if any(self.is_left_out(c) or isinstance(self.of(c), Cluster) for c in self._callers(function)):
@@ -89,7 +82,7 @@ class Clusters(Analysis):
         if reason:
             return reason
         first = self._start(function, sure[0])
-        return self._from(function, first, reads, flag)
+        return self._from(function, first, reads)
 
     def _inner(self, function: FunctionNode, reads: tuple[HostRead, ...]) -> Cluster | str | None:
         """The first run of statements that does nothing but read and bookwork, in a function that does more."""
@@ -180,13 +173,13 @@ class Clusters(Analysis):
         return bool(above and below) and above + below < _LITTLE
 
     def _from(
-        self, function: FunctionNode, first: ast.stmt | None, reads: tuple[HostRead, ...], flag: str
+        self, function: FunctionNode, first: ast.stmt | None, reads: tuple[HostRead, ...]
     ) -> Cluster | str | None:
         """The function from ``first`` on; where much follows the last read, only up to that."""
         at = 0 if first is None else function.body.index(first)
         inside = tuple(r for r in reads if r.top in function.body[at:])
         end = max(function.body.index(r.top) for r in inside)
-        if not flag and self._operations(function.body[end + 1 :]) >= _LITTLE:
+        if any(r.certain for r in inside) and self._operations(function.body[end + 1 :]) >= _LITTLE:
             at = next(i for i, s in enumerate(function.body) if any(r.certain and r.top is s for r in inside))
             inner = self._range(function, at, end, reads)
             if inner is not None:
@@ -194,16 +187,10 @@ class Clusters(Analysis):
         operations = self._operations(function.body[at:])
         if not self._is_worth_it(inside, function.body[at:]):
             return None
-        if first is None and flag:
-            first = next((s for s in function.body if not _is_docstring(s)), None)
         if first is None:
-            return Cluster(reads, self.bookkeepers.of(function).operations, flag=flag)
+            return Cluster(reads, self.bookkeepers.of(function).operations)
         handed = self.handed(function, first, None)
-        return (
-            handed
-            if isinstance(handed, str)
-            else Cluster(inside, operations, first, handed, flag=flag, when=self._is_set(function, flag))
-        )
+        return handed if isinstance(handed, str) else Cluster(inside, operations, first, handed)
 
     def _is_borrowed(self, function: FunctionNode) -> bool:
         """Whether the method is taken from its class by name, for objects that may lack the one beside it."""
@@ -219,27 +206,6 @@ class Clusters(Analysis):
         owners = [n.value for n in named if n.attr == function.name and isinstance(n.value, ast.Name)]
         classes = {c.name for c in self.syntax.by_type[ast.ClassDef]}
         return any(o.id in classes or (o.id in self.syntax.imports and o.id[:1].isupper()) for o in owners)
-
-    def may_share(self, function: FunctionNode) -> bool:
-        """Whether a class above or below may come to have a method of the name that is found for one out of this.
-
-        A method that asks nothing of its arguments is not taken apart, and one of another name only if it reads.
-        """
-        cls = self.syntax.class_of(function)
-        if cls is None:
-            return False
-        own = f"{self.module}.{self.syntax.qualname(cls) or cls.name}"
-        family, unknown = self.project.family(own)
-        if any(not u.startswith("torch.") for u in unknown):
-            return True
-        for name in family - {own}:
-            known = self.project.known_class(name)
-            if known is None:
-                return True
-            summaries = [(m, self.project.function(f"{name}.{m}")) for m in known.methods]
-            if any(s is None or s.may_read(named=m == function.name) for m, s in summaries):
-                return True
-        return False
 
     def _has_namesake(self, function: FunctionNode) -> bool:
         cls = self.syntax.class_of(function)
@@ -323,33 +289,6 @@ class Clusters(Analysis):
         early = [i for i, s in enumerate(head) if any(isinstance(n, ast.Return) for n in ast.walk(s))]
         return function.body[early[-1] + 1] if early else None
 
-    def _by_default(self, function: FunctionNode, reads: tuple[HostRead, ...]) -> tuple[str, list[HostRead]]:
-        """The parameter that, where it keeps its default, lets reads run for sure; with these reads."""
-        known = defaults(function.args)
-        for read in reads:
-            tests = [p for p in self.syntax.ancestors(read.node) if isinstance(p, ast.If)]
-            tests = [t for t in tests if self.syntax.function_of(t) is function]
-            if len(tests) != 1 or tests[0] is not read.top:
-                continue
-            test, negated = tests[0].test, False
-            while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-                test, negated = test.operand, not negated
-            default = known.get(test.id) if isinstance(test, ast.Name) else None
-            if not isinstance(default, ast.Constant) or not isinstance(test, ast.Name):
-                continue
-            taken = tests[0].body if bool(default.value) is not negated else tests[0].orelse
-            rebound = any(is_stored(n) and n.id == test.id for n in self.syntax.subtree(function))
-            above = [read.node, *self.syntax.ancestors(read.node)]
-            steps = pairwise(above[: above.index(tests[0])])
-            sure = all(self.facts.ask(HostReads).always_runs(child, parent) for child, parent in steps)
-            if sure and not rebound and any(read.node in ast.walk(s) for s in taken):
-                return test.id, [read]
-        return "", []
-
-    def _is_set(self, function: FunctionNode, flag: str) -> bool:
-        default = defaults(function.args).get(flag)
-        return isinstance(default, ast.Constant) and bool(default.value)
-
     def _callers(self, function: FunctionNode) -> list[FunctionNode]:
         """The functions of this module that call ``function``, where nobody else can; with itself left out."""
         found: set[FunctionNode] = set()
@@ -382,12 +321,15 @@ class Clusters(Analysis):
         return any(m == name and module != self.module for m, module, _ in self.project.mentions(function.name))
 
 
+def _by_flag(function: FunctionNode, read: HostRead) -> bool:
+    """Whether an argument that has a default decides about ``read``."""
+    test = read.top.test if isinstance(read.top, ast.If) else None
+    test = test.operand if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not) else test
+    return isinstance(test, ast.Name) and test.id in defaults(function.args)
+
+
 def _calls_itself(call: ast.AST, function: FunctionNode) -> bool:
     match call:
         case ast.Call(func=ast.Name(id=name) | ast.Attribute(value=ast.Name(id="self" | "cls"), attr=name)):
             return name == function.name
     return False
-
-
-def _is_docstring(s: ast.stmt) -> bool:
-    return isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant)
