@@ -569,10 +569,6 @@ class Inference:
                 return value
         return python("number")
 
-    def sets_by_code(self, cls: ast.ClassDef) -> bool:
-        """Whether assigning an attribute of an instance of ``cls`` may run code of the project."""
-        return any("__setattr__" in c.methods for c in self._family(cls))
-
     def _family(self, cls: ast.ClassDef) -> list[ClassSummary]:
         """The classes of the project that share instances with ``cls``, itself first."""
         known = self._families.get(cls)
