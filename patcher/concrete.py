@@ -235,6 +235,7 @@ class Patch:
     def next_line(self, line: cst.CSTNode) -> cst.CSTNode | None:
         """The statement below ``line`` in its block."""
         body = getattr(self.parents[line], "body", ())
+        body = body if isinstance(body, Sequence) else ()  # an ``elif`` is alone
         at = next((i for i, other in enumerate(body) if other is line), len(body))
         return body[at + 1] if at + 1 < len(body) else None
 
@@ -623,6 +624,12 @@ class _Apply(cst.CSTTransformer):
         self.folded = folded
         self.top = top
         self.firsts = firsts  # of their blocks
+        self.elifs: set[cst.CSTNode] = set()
+
+    def visit_If(self, node: cst.If) -> None:  # noqa: N802
+        """Note which statements are the ``elif`` of another."""
+        if isinstance(node.orelse, cst.If):
+            self.elifs.add(node.orelse)
 
     def on_leave(self, original: cst.CSTNode, updated: cst.CSTNode) -> cst.CSTNode | cst.FlattenSentinel:  # type: ignore[override, type-arg]
         plan = self.plan
@@ -661,6 +668,8 @@ class _Apply(cst.CSTTransformer):
             new = plan.statements[original]
             if not new:
                 return cst.RemoveFromParent()  # type: ignore[return-value]
+            if original in self.elifs:
+                return cst.Else(body=cst.IndentedBlock(body=new))  # type: ignore[arg-type]
         if plan.spaced.get(original):
             lines = [line.deep_clone() for line in plan.spaced[original]]
             if isinstance(updated, cst.IndentedBlock):

@@ -155,7 +155,86 @@ calls = [(torch.linspace(-1, 1, 6) * k,) for k in (1.0,)] + [(torch.linspace(1, 
 """,
     ),
     Example(
-        title="an elif on data below a test of Python",
+        title="an elif chain",
+        before="""\
+class Steps(nn.Module):
+    def forward(self, x):
+        size = x.abs().mean()
+        if size > 2:
+            y = x * 0.5
+        elif size > 1:  # in between
+            y = x - 1
+        else:
+            y = x + 1
+        return y * 2
+""",
+        after="""\
+class Steps(nn.Module):
+    def forward(self, x):
+        size = x.abs().mean()
+        y = torch.where(size > 2, x * 0.5, torch.where(size > 1, x - 1, x + 1))  # in between
+        return y * 2
+""",
+        run="""\
+def make(): return Steps()
+calls = [(torch.linspace(-1, 1, 6) * k,) for k in (1.0, 3.0, 9.0)]
+""",
+    ),
+    Example(
+        title="an elif whose test is only valid after the first one",
+        before="""\
+class Second(nn.Module):
+    def forward(self, x):
+        if x.sum() > 0:
+            y = x * 2
+        elif x[1].sum() < -2:
+            y = x * 3
+        else:
+            y = x * 4
+        return y + 1
+""",
+        after="""\
+class Second(nn.Module):
+    def forward(self, x):
+        if x.sum() > 0:
+            y = x * 2
+        else:
+            y = torch.where(x[1].sum() < -2, x * 3, x * 4)
+        return y + 1
+""",
+        run="""\
+def make(): return Second()
+calls = [(torch.ones(1, 3),), (-torch.ones(4, 3),), (torch.tensor([[-3.0], [0.5]]),)]
+""",
+    ),
+    Example(
+        title="an elif below a test of Python",
+        before="""\
+class Modes(nn.Module):
+    def forward(self, x, mode: str = "b"):
+        y = x * 2
+        if mode == "a":
+            y = y + 1
+        elif x.sum() > 0: y = y * 3
+        return y - 1
+""",
+        after="""\
+class Modes(nn.Module):
+    def forward(self, x, mode: str = "b"):
+        y = x * 2
+        if mode == "a":
+            y = y + 1
+        else:
+            y = torch.where(x.sum() > 0, y * 3, y)
+        return y - 1
+""",
+        run="""\
+def make(): return Modes()
+calls = [(torch.ones(4, 3),), (-torch.ones(5, 3),), (torch.ones(5, 3), "a")]
+""",
+    ),
+    Example(
+        title="an elif on data with arms of other sizes",
         before="""\
 class Net(nn.Module):
     def forward(self, x, mode: str = "b"):
@@ -784,21 +863,6 @@ class Held(nn.Module):
             else:
                 scale = self.scale
         return x * scale
-""",
-        reported=True,
-    ),
-    NearMiss(
-        title="the test of the second arm is only valid after the first",
-        source="""\
-class Second(nn.Module):
-    def forward(self, x):
-        if x.sum() > 0:
-            y = x * 2
-        elif x[1].sum() < -2:
-            y = x * 3
-        else:
-            y = x * 4
-        return y + 1
 """,
         reported=True,
     ),

@@ -65,8 +65,8 @@ class DataDependentBranch(Rule):
         only the other arm reads gets a gradient of zeros rather than none, and a GPU still waits for the test
         (docs/results/branches.md says what that is worth).
 
-        Not fixed where an arm does more, has an ``elif``, assigns attributes or elements, or where names that the arms
-        assign depend on each other.
+        An ``elif`` is merged before what stands above it. Not fixed where an arm does more, assigns attributes or
+        elements, or where names that the arms assign depend on each other.
 
     References:
         The rotary-embedding fix of the nanoVLM report; PyTorch, "Data-dependent control flow" (graph break GB0170),
@@ -87,11 +87,10 @@ class DataDependentBranch(Rule):
         if not facts.ask(Conditions).reads_data(node.test):
             return
         message = "a branch on tensor data ends the graph"
-        if isinstance(node, ast.If) and facts.syntax.is_elif(node):
-            yield Finding(node, message, assumption="it is an `elif`")
-            return
         merge = facts.ask(Merging).of(node)
-        if isinstance(merge, Merge) and not merge.doubts:
+        if isinstance(node, ast.If) and facts.syntax.is_elif(node) and (isinstance(merge, str) or merge.doubts):
+            yield Finding(node, message, assumption="it is an `elif`")
+        elif isinstance(merge, Merge) and not merge.doubts:
             yield Finding(node, message, _fix(merge, node, facts))
         elif isinstance(node, ast.If) and (unsafe := _assumed(node, facts)) is not None:
             yield Finding(node, message, *unsafe)
