@@ -194,10 +194,14 @@ with torch.no_grad():
 """,
     "own call": """
 from net import *
+class Odd(tuple):
+    def __len__(self):
+        raise NotImplementedError
 class Own(Net):
     def __call__(self, x):
         return self.forward(x)
 model = Own()
+model.odd = Odd((1, 2))
 for rows in (1, 2, 3):
     model(torch.randn(rows, 4))
 """,

@@ -308,7 +308,7 @@ def _signature(leaf: Any, depth: int = 0) -> Any:
     if isinstance(leaf, int | float):
         return type(leaf).__name__
     if isinstance(leaf, list | tuple):
-        return [_signature(item, depth + 1) for item in leaf] if depth < _DEEPEST else len(leaf)
+        return [_signature(item, depth + 1) for item in leaf] if depth < _DEEPEST else type(leaf).__name__
     held = getattr(leaf, "__dict__", None)
     if not isinstance(held, dict) or depth >= _DEEPEST or isinstance(leaf, torch.nn.Module | type):
         return type(leaf).__name__
