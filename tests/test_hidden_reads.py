@@ -312,11 +312,6 @@ y = x[mask]
 ---
 y = x[x > 0]
 ---
-y = x[lengths_of(x)[1]]
----
-n, m = lengths_of(x)
-y = x[m]
----
 y = x[~mask]
 ---
 y = x[mask & (x > 1)]

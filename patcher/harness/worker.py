@@ -699,8 +699,7 @@ def leaves(value: Any, name: str, path: tuple[int, ...] = (), met: set[int] | No
             yield from leaves(item, name + part, inner, met)
     elif isinstance(value, (list, tuple, deque, KeysView, ValuesView, ItemsView)) and not isinstance(value, torch.Size):
         yield f"{name}.type", type(value).__name__
-        items = [*iter(value)]  # a class of its own may refuse ``len``
-        yield f"{name}.len", len(items)
+        yield f"{name}.len", len(items := [*iter(value)])  # a class of its own may refuse ``len``
         for number, item in enumerate(items):
             yield from leaves(item, f"{name}[{number}]", inner, met)
     elif isinstance(value, (bool, int, float, str)):

@@ -29,7 +29,8 @@ class NonzeroIndex(Rule):
     Fix safety:
         Safe when a number is written, and the condition is proven to have the leading shape of what is assigned to: a
         mask of another shape is an error where a list of places is not. Unsafe without that proof, or for another
-        value. What is read through a list of places has a data-dependent size: it is reported, not rewritten.
+        value. Where both have no dimension, which was an error, the element is written. What is read through a list of
+        places has a data-dependent size: it is reported, not rewritten.
 
     References:
         PyTorch, "Dynamic shape operator" (graph break GB0036).

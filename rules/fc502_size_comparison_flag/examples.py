@@ -218,14 +218,13 @@ def qk(n):
 
 calls = [(*qk(3), Cache(n)) for n in (0, 4, 5, 6)]
 """,
-        unsafe=True,
     ),
     Example(
         title="worked out by a function of its own",
         before="""class Net(nn.Module):
     def forward(self, x):
         x = F.interpolate(x, scale_factor=2.0, mode="bilinear", align_corners=self.small(x))
-        return F.dropout(x, 0.0, x.shape[2] == x.shape[3])
+        return F.dropout(x, 0.0, small := x.shape[2] == x.shape[3]) + small
 
     def small(self, x):
         if x.ndim != 4:
@@ -235,7 +234,7 @@ calls = [(*qk(3), Cache(n)) for n in (0, 4, 5, 6)]
         after="""class Net(nn.Module):
     def forward(self, x):
         x = F.interpolate(x, scale_factor=2.0, mode="bilinear", align_corners=self.small(x))
-        return F.dropout(x, 0.0, True if x.shape[2] == x.shape[3] else False)
+        return F.dropout(x, 0.0, small := (True if x.shape[2] == x.shape[3] else False)) + small
 
     def small(self, x):
         if x.ndim != 4:

@@ -1,15 +1,14 @@
 """Comparisons of sizes: which of them Dynamo may hold as a symbolic bool, and which bool argument they end in.
 
 A size, or an int that changes between calls, is a symbolic number while Dynamo traces, and a comparison of it a
-symbolic bool, also where its value is known. ``and``, ``or`` and ``bool()`` hand it on; ``not``, ``not in`` and a test
-make it a Python bool.
+symbolic bool, also where its value is known. ``and``, ``or``, ``&``, ``|`` and ``bool()`` hand it on; ``not``,
+``not in`` and a test make it a Python bool.
 """
 
 from __future__ import annotations
 
 import ast
 import enum
-import itertools
 import operator
 from dataclasses import dataclass
 
@@ -25,6 +24,7 @@ from patcher.facts.values.callees import Callees
 from patcher.facts.values.sizes import Sizes
 from patcher.facts.values.types import Kind
 
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _ORDER = {ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge}
 _RELATIONS = {**_ORDER, ast.Eq: operator.eq, ast.NotEq: operator.ne}
 #: Expressions that may leave out a part of theirs.
@@ -74,6 +74,7 @@ class Flags(Analysis):
         self.sizes = facts.ask(Sizes)
         self.callees = facts.ask(Callees)
         self._sources: dict[ast.AST, Source] = {}
+        self._asked: set[ast.expr] = set()
 
     # --- the value of a flag ----------------------------------------------------------------------------------------
 
@@ -85,6 +86,12 @@ class Flags(Analysis):
             case ast.BoolOp(op=op, values=values):
                 passed = [v for v in values[:-1] if self._passed_over(v, isinstance(op, ast.And))]
                 return [c for v in values if v not in passed for c in self.symbolic(v)]
+            case ast.BinOp(left=left, op=ast.BitAnd() | ast.BitOr(), right=right):
+                return self.symbolic(left) + self.symbolic(right)
+            case ast.IfExp(body=body, orelse=orelse):
+                return self.symbolic(body) + self.symbolic(orelse)
+            case ast.NamedExpr(value=value):
+                return self.symbolic(value)
             case ast.Call(args=[argument]) if self.is_bool_call(e):
                 return self.symbolic(argument)
         return []
@@ -117,11 +124,38 @@ class Flags(Analysis):
             case ast.UnaryOp(op=ast.Not()):
                 return True
             case ast.Compare(left=left, ops=ops, comparators=others):
-                identity = all(isinstance(op, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) for op in ops)
-                return identity or all(map(self._compares_to_bool, [left, *others]))
-            case ast.Name() | ast.Attribute():
+                if all(isinstance(op, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) for op in ops):
+                    return True
+                return all(map(self._compares_to_bool, [left, *others]))
+            case ast.BoolOp(values=parts):
+                return all(map(self.is_bool, parts))
+            case ast.BinOp(left=a, op=ast.BitAnd() | ast.BitOr(), right=b) | ast.IfExp(body=a, orelse=b):
+                return self.is_bool(a) and self.is_bool(b)
+            case ast.NamedExpr(value=value):
+                return self.is_bool(value)
+            case ast.Attribute(attr="training") if (own := self.inference.instance_attribute(e)) is not None:
+                return (
+                    self.facts.is_module_class(own[0]) and "training" not in self.inference.class_facts(own[0]).stores
+                )
+            case ast.Name():
+                return self._holds_bool(e)
+            case ast.Attribute():
                 return False
         return self.is_bool_call(e) or self.inference.of(e).python == "bool"
+
+    def _holds_bool(self, name: ast.Name) -> bool:
+        if name in self._asked:  # a loop through definitions
+            return False
+        self._asked.add(name)
+        found = self.inference.definitions(name)
+        holds = bool(found) and all(map(self._binds_bool, found))
+        self._asked.discard(name)
+        return holds
+
+    def _binds_bool(self, d: Definition) -> bool:
+        if isinstance(d.node, ast.arg) and d.node.annotation is not None:
+            return self.inference.defined(d).python == "bool"
+        return d.how == "assign" and not d.path and d.value is not None and self.is_bool(d.value)
 
     def _compares_to_bool(self, e: ast.expr) -> bool:
         """Whether ``e`` is Python's own number, string or None: what others hand in may be a number of NumPy's."""
@@ -136,7 +170,22 @@ class Flags(Analysis):
                 return self._compares_to_bool(operand)
             case ast.Call(func=ast.Name(id="int") as func) if self.syntax.is_builtin(func):
                 return True
+            case ast.Call(func=ast.Attribute()) if self._gives_numbers(e):
+                return True
         return self.sizes.is_count(e) or self.sizes.is_shape(e) or self.inference.of(e).python in ("str", "none")
+
+    def _gives_numbers(self, call: ast.Call) -> bool:
+        """Whether every method that ``call`` may run is in this file, and returns Python's own numbers or nothing."""
+        names = self.callees.of(call)
+        functions = [self.callees.here(name) for name in names]
+        if not names or call in self._asked:
+            return False
+        self._asked.add(call)
+        known = [f for f in functions if f is not None]
+        returned = [n.value for f in known for n in self.syntax.subtree(f) if isinstance(n, ast.Return) and n.value]
+        sure = len(known) == len(names) and bool(returned) and all(map(self._compares_to_bool, returned))
+        self._asked.discard(call)
+        return sure
 
     # --- operands ---------------------------------------------------------------------------------------------------
 
@@ -265,10 +314,14 @@ class Flags(Analysis):
 
     def root(self, e: ast.expr) -> ast.expr:
         """The outermost expression whose value ``e`` may be, be it through ``bool()``."""
-        while isinstance(parent := self.syntax.parents[e], ast.BoolOp) or self.is_bool_call(parent):
+        while True:
+            parent = self.syntax.parents[e]
+            joint = isinstance(parent, ast.BinOp) and isinstance(parent.op, (ast.BitAnd, ast.BitOr))
+            arm = isinstance(parent, ast.IfExp) and parent.test is not e
+            if not (isinstance(parent, ast.BoolOp) or joint or arm or self.is_bool_call(parent)):
+                return e
             assert isinstance(parent, ast.expr)
             e = parent
-        return e
 
     def reach(self, e: ast.expr, depth: int = 0) -> Reach | None:
         """The bool argument that ``e``, which is its own `root`, ends in."""
@@ -285,6 +338,9 @@ class Flags(Analysis):
                 return self._argument(parent, None, position, depth)
             case ast.Assign() | ast.AnnAssign() | ast.Tuple() | ast.List():
                 return self._named(e, depth)
+            case ast.NamedExpr():
+                outer = self.reach(self.root(parent), depth + 1)
+                return self._named(e, depth) or (Reach(outer.argument, False) if outer else None)
             case ast.Return() if (function := self.syntax.function_of(parent)) is not None:
                 found = [self.reach(self.root(c), depth + 1) for c in self._calls(function)]
                 return next((Reach(r.argument, False) for r in found if r is not None), None)
@@ -295,8 +351,7 @@ class Flags(Analysis):
         if what is not None:
             for name, at in api.BOOL_ARGUMENTS.get(what, ()):
                 if keyword == name or (at is not None and position == at):
-                    caught = self.facts.ask(Caught).why(self.syntax.statement_of(call), ("TypeError",))
-                    return Reach(name, caught is None)
+                    return Reach(name, not self._guarded(call))
             if what.startswith("torch."):
                 return None
         for function in self._called(call):
@@ -344,20 +399,47 @@ class Flags(Analysis):
                 reach = self.reach(self.root(use), depth + 1)
                 if reach is None:
                     continue
-                strict = reach.strict and self.root(use) is use and self._right_below(d, use)
+                strict = reach.strict and self.root(use) is use and self._inevitable(d, use)
                 if found is None or strict:
                     found = Reach(reach.argument, strict)
         return found
 
-    def _right_below(self, d: Definition, use: ast.Name) -> bool:
-        """Whether the statement right below the one that binds ``d`` is sure to read it as ``use``."""
-        made, target = self.syntax.statement_of(d.node), self.syntax.statement_of(use)
-        block = self.syntax.block_of(made)
-        if block[block.index(made) + 1 :][:1] != [target]:
+    def _guarded(self, node: ast.AST) -> bool:
+        """Whether an error at ``node`` may be caught."""
+        return self.facts.ask(Caught).why(self.syntax.statement_of(node), ("TypeError",)) is not None
+
+    def _plain_context(self, s: ast.With) -> bool:
+        """Whether ``s`` is of PyTorch's own context managers, which let every error pass."""
+        calls = [item.context_expr for item in s.items]
+        return all(
+            isinstance(c, ast.Call) and (self.syntax.qualified(c.func) or "").startswith("torch.") for c in calls
+        )
+
+    def _inevitable(self, d: Definition, use: ast.Name) -> bool:
+        """Whether ``use`` is sure to read what ``d`` binds before the function is left or the name bound again."""
+        target = self.syntax.statement_of(use)
+        for parent in self.syntax.ancestors(use):
+            if parent is target:
+                break
+            if isinstance(parent, _MAY_SKIP):
+                return False
+        statement = self.syntax.statement_of(d.node)
+        if self._guarded(statement):
             return False
-        above = itertools.takewhile(lambda p: p is not target, self.syntax.ancestors(use))
-        plain = isinstance(target, (ast.Assign, ast.AnnAssign, ast.Return, ast.Expr))
-        return plain and not any(isinstance(p, _MAY_SKIP) for p in above)
+        while True:
+            following = self.syntax.following(statement)
+            while following:
+                s = following.pop(0)
+                if s is target:
+                    return isinstance(s, (ast.Assign, ast.AnnAssign, ast.Return, ast.Expr))
+                if isinstance(s, ast.With) and self._plain_context(s):
+                    following = s.body + following
+                elif any(_leaves_or_binds(n, d.name) for n in ast.walk(s)) or target in ast.walk(s):
+                    return False
+            parent = self.syntax.parents[statement]
+            if not isinstance(parent, (ast.If, ast.With)):
+                return False
+            statement = parent
 
 
 def _bound_value(d: Definition) -> ast.expr | None:
@@ -368,6 +450,12 @@ def _bound_value(d: Definition) -> ast.expr | None:
             return None
         value = value.elts[position]
     return value
+
+
+def _leaves_or_binds(node: ast.AST, name: str) -> bool:
+    if isinstance(node, ast.Name):
+        return node.id == name and not isinstance(node.ctx, ast.Load)
+    return isinstance(node, (ast.Return, ast.Break, ast.Continue, ast.Yield, ast.YieldFrom, ast.Await))
 
 
 __all__ = ["Flags", "Reach", "Source"]

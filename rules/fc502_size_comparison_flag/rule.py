@@ -33,13 +33,11 @@ class SizeComparisonFlag(Rule):
 
     Fix safety:
         Safe: a comparison of numbers is True or False, and so is the conditional expression; it is evaluated once, in
-        the same place. What is compared need not be known to be numbers where the flag is written in the call of the
-        operator, or right above it, which raises for everything but True and False; a number that NumPy is seen to
-        make, whose comparison it refuses, makes the rewrite unsafe. Elsewhere, an operand that may be a tensor makes
-        the rewrite unsafe, and one that is known to be a tensor is never touched. Each outcome gets a graph of its own:
-        one that comes up only later is compiled then.
-
-        Not fixed where ``&``, ``|``, an assignment expression or an arm of a conditional expression hands it on.
+        the same place. What is compared need not be known to be numbers when the operator is sure to get the flag, for
+        it raises for everything but True and False; a number that NumPy is seen to make, whose comparison it refuses,
+        makes the rewrite unsafe. Elsewhere, an operand that may be a tensor makes the rewrite
+        unsafe, and one that is known to be a tensor is never touched. Each outcome gets a graph of its own: one that
+        comes up only later is compiled then.
 
     References:
         The attention fixes of the nanoVLM and Toto reports; PyTorch, "Dynamic shapes" (SymBool).
@@ -84,15 +82,24 @@ def _edits(e: ast.expr, facts: Facts) -> Iterator[Replace]:
     """Make bools of the symbolic comparisons that ``e`` may be: of all at once where that changes nothing else."""
     if not facts.ask(Flags).symbolic(e):
         return
+    binds = any(isinstance(n, ast.NamedExpr) for n in ast.walk(e))
     match e:
         case ast.Call(args=[argument]):  # bool(argument); its brackets stay when a comment may stand in them
             alone = (e.lineno, e.end_lineno) == (argument.lineno, argument.end_lineno)
             yield Replace(e if alone else argument, Code("True if {0} else False", (argument,)))
-        case _ if _all_bools(e, facts) or isinstance(e, ast.Compare):
+        case ast.IfExp(body=body, orelse=orelse):
+            yield from _edits(body, facts)
+            yield from _edits(orelse, facts)
+        case ast.NamedExpr(value=value):
+            yield from _edits(value, facts)
+        case _ if (not binds and _all_bools(e, facts)) or isinstance(e, ast.Compare):
             yield Replace(e, Code("True if {0} else False", (e,)))
         case ast.BoolOp(values=values):
             for value in values:
                 yield from _edits(value, facts)
+        case ast.BinOp(left=left, right=right):
+            yield from _edits(left, facts)
+            yield from _edits(right, facts)
 
 
 def _all_bools(e: ast.expr, facts: Facts) -> bool:
