@@ -22,6 +22,12 @@ os.environ.setdefault("FIX_COMPILE_TEST_CACHE", os.environ.get("FIX_COMPILE_CACH
 os.environ["FIX_COMPILE_CACHE"] = str(_ROOT / ".cache" / "nothing")
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What takes long begins first."""
+    items.sort(key=lambda item: item.get_closest_marker("long") is None)
+
+
 def pytest_collection_finish() -> None:
     """What is there before the first test is not looked through for garbage again, also when a scan is over."""
     gc.collect()

@@ -238,6 +238,7 @@ class Net(nn.Module):
 """
 
 
+@pytest.mark.long
 def test_what_breaks_all_over_is_left_out_when_nothing_else_helps(project: Path, call: Call) -> None:
     (project / "net.py").write_text(KERNEL, encoding="utf-8")
     (project / "case.py").write_text(CASE.replace("linspace(-1, 1, 4 * n).view(n, 4)", "linspace(-1, 1, n + 1)"))

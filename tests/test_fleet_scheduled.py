@@ -163,6 +163,7 @@ def said(rows: list[Row]) -> list[tuple[object, ...]]:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_killed_worker_loses_nothing_and_a_scheduler_that_is_gone_is_one_line(
     tmp_path: Path, cluster: Cluster
 ) -> None:

@@ -113,6 +113,7 @@ def figures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Callable[[], 
 
 
 @pytest.mark.parametrize("mode", MODES)
+@pytest.mark.long
 def test_real_models_break_no_more_than_recorded(figures: dict[str, Callable[[], dict[str, Json]]], mode: str) -> None:
     document = json.loads(RECORDED.read_text(encoding="utf-8"))
     recorded = document["cases"]

@@ -539,6 +539,7 @@ def run(folder: Path, *arguments: str) -> tuple[int, str, str]:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_program_gets_faster_and_comes_back(tmp_path: Path) -> None:
     for file in (ROOT / "benchmarks" / "demo").glob("*.py"):
         (tmp_path / file.name).write_text(file.read_text())

@@ -383,6 +383,7 @@ def test_options_of_another_backend(run: Run) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_each_option_turned_over(run: Run) -> None:
     text = CLEAN + "def calls(): return [(torch.ones(2, 4),)]"
     found = run("ablation", text, plan={"backend": "inductor", "seconds": 280})
@@ -396,6 +397,7 @@ def test_each_option_turned_over(run: Run) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_mode_decides_about_some_options(run: Run) -> None:
     text = CLEAN + "def calls(): return [(torch.ones(2, 4),)]"
     found = run("ablation", text, "max-autotune-no-cudagraphs", plan={"backend": "inductor", "seconds": 280})

@@ -77,6 +77,7 @@ RULES = (
 )
 
 
+@pytest.mark.long
 def test_wrong_fixes_are_found_and_the_right_one_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], one_parent: None
 ) -> None:

@@ -122,6 +122,7 @@ def calls():
 """
 
 
+@pytest.mark.long
 def test_one_that_only_saves_work_is_kept_and_one_that_decides_is_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], one_parent: None
 ) -> None:

@@ -218,6 +218,7 @@ def proved(folder: Path, seen: str, *options: str, path: str = ".", **files: str
     return told, done.stdout
 
 
+@pytest.mark.long
 def test_settings_that_help_are_written_before_each_call_that_compiles(tmp_path: Path) -> None:
     infer = TRAIN.replace("model = torch.compile(Net())", "model = Net()\n    model.compile()")
     options = "--unsafe", "--ignore", "FC201"  # which would keep the number in the tensor
@@ -233,6 +234,7 @@ def test_settings_that_help_are_written_before_each_call_that_compiles(tmp_path:
     assert (tmp_path / "infer.py").read_text().endswith(OTHER)  # another model, which this case does not run
 
 
+@pytest.mark.long
 def test_one_that_fails_is_dropped_and_where_nothing_compiles_it_says_what_to_write(tmp_path: Path) -> None:
     seen = """if torch._dynamo.config.capture_scalar_outputs:
             raise RuntimeError("not with that")
