@@ -121,7 +121,8 @@ class Patch:
                 lines = [self.line(t) for t in targets]
                 new_lines = [self.build_statement(c) for c in codes]
                 used = [p for c in codes for p in parts_of(c)]
-                new_lines = [self.fold(n, self._indent(lines[0])) for n in new_lines]
+                deeper = len(self.module.default_indent) * isinstance(self.parents[lines[0]], cst.If)  # below ``else:``
+                new_lines = [self.fold(n, self._indent(lines[0]) + deeper) for n in new_lines]
                 plan.statements[lines[0]] = self.keep_comments(lines, new_lines, used)
                 for line in lines[1:]:
                     plan.statements[line] = []

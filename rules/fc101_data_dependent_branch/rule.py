@@ -87,15 +87,15 @@ class DataDependentBranch(Rule):
         if not facts.ask(Conditions).reads_data(node.test):
             return
         message = "a branch on tensor data ends the graph"
-        merge = facts.ask(Merging).of(node)
-        if isinstance(node, ast.If) and facts.syntax.is_elif(node) and (isinstance(merge, str) or merge.doubts):
-            yield Finding(node, message, assumption="it is an `elif`")
-        elif isinstance(merge, Merge) and not merge.doubts:
+        merge, chained = facts.ask(Merging).of(node), isinstance(node, ast.If) and facts.syntax.is_elif(node)
+        if isinstance(merge, Merge) and not merge.doubts:
             yield Finding(node, message, _fix(merge, node, facts))
-        elif isinstance(node, ast.If) and (unsafe := _assumed(node, facts)) is not None:
+        elif isinstance(node, ast.If) and not chained and (unsafe := _assumed(node, facts)) is not None:
             yield Finding(node, message, *unsafe)
         elif isinstance(merge, Merge):
             yield Finding(node, message, _fix(merge, node, facts), "taken for granted: " + "; ".join(merge.doubts))
+        elif chained:
+            yield Finding(node, message, assumption=merge)
         else:
             yield _last_resort(node, message, merge, facts)
 
