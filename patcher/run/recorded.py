@@ -147,7 +147,8 @@ class Live:
         self._turn += 1
         leaves = watching.tensors_of(output)
         scalars = {place: gradient for place, gradient in gradients.items() if gradient.dim() == 0}
-        return _Backward([(leaves[place], gradient) for place, gradient in (scalars or gradients).items()])
+        reached = {place: gradient for place, gradient in (scalars or gradients).items() if place in leaves}
+        return _Backward([(leaves[place], gradient) for place, gradient in reached.items()])
 
 
 class _Backward:

@@ -67,7 +67,7 @@ class Seen:
     inner: Counter[str] = field(default_factory=Counter)  # the modules that a method calls, how often in one call
     kept: list[Json] = field(default_factory=list)
     signatures: list[Any] = field(default_factory=list)
-    gradients: dict[int, dict[int, Any]] = field(default_factory=dict)
+    gradients: dict[int, dict[str, Any]] = field(default_factory=dict)
     unkept: str = ""
     ran: set[str] = field(default_factory=set)
 
@@ -227,11 +227,11 @@ class Recorder:
 
     def _attend(self, seen: Seen, number: int, output: Any) -> None:
         """Note the gradients that reach what a call has returned."""
-        for place, leaf in enumerate(watching.tensors_of(output)):
+        for place, leaf in watching.tensors_of(output).items():
             if leaf.requires_grad and not leaf.is_leaf:
                 kept = seen.gradients.setdefault(number, {})
 
-                def note(gradient: torch.Tensor, place: int = place, kept: dict[int, Any] = kept) -> None:
+                def note(gradient: torch.Tensor, place: str = place, kept: dict[str, Any] = kept) -> None:
                     scale = min(1.0, MOST_SCALED / self.watcher.loss_scale)
                     kept.setdefault(place, gradient.detach() * scale)
 

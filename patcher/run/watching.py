@@ -289,7 +289,7 @@ def mode_of(event: Event) -> Json:
 
 
 def calling(module: torch.nn.Module) -> type:
-    """The class whose ``__call__`` runs; where it is not ``nn.Module``, compiling the module in place does nothing."""
+    """The class whose ``__call__`` runs; where that is not ``nn.Module``, compiling in place may do nothing."""
     kinds = (kind for kind in type(module).__mro__ if "__call__" in vars(kind))
     return next(kind for kind in kinds if kind is torch.nn.Module or kind.__module__.partition(".")[0] != "torch")
 
@@ -364,20 +364,22 @@ def seed() -> None:
         sys.modules["numpy"].random.seed(_SEED)
 
 
-def tensors_of(value: Any) -> list[torch.Tensor]:
-    """The tensors in what a call returns, in a fixed order; objects, as distributions, are looked into."""
-    found: list[torch.Tensor] = []
+def tensors_of(value: Any) -> dict[str, torch.Tensor]:
+    """The tensors in what a call returns, each by its place; objects, as distributions, are looked into."""
+    found: dict[str, torch.Tensor] = {}
     met: set[int] = set()
 
-    def look(value: Any, depth: int) -> None:
-        for leaf in torch.utils._pytree.tree_leaves(value):
+    def look(value: Any, place: str, depth: int) -> None:
+        for number, leaf in enumerate(torch.utils._pytree.tree_leaves(value)):
+            here = f"{place}[{number}]"
             if isinstance(leaf, torch.Tensor):
-                found.append(leaf)
+                found[here] = leaf
             elif depth and hasattr(leaf, "__dict__") and not callable(leaf) and id(leaf) not in met:
                 met.add(id(leaf))
-                look(list(vars(leaf).values()), depth - 1)
+                for name, held in vars(leaf).items():
+                    look(held, f"{here}.{name}", depth - 1)
 
-    look(value, 4)
+    look(value, "", 4)
     return found
 
 
