@@ -511,7 +511,7 @@ def test_the_last_lines_say_all_that_is_needed() -> None:
     assert replace(found, call="").lines[-1] == "first pass 41 s, before 60 s"
     assert found.json()["written"] is False
     cut = replace(found, before_ms=None, before_cut=True, fixes=())
-    assert "| compiled as it was not measured (--budget gives more) | now 98.1 ms (5.5x eager), " in cut.lines[0]
+    assert "| compiled as it was: not measured (--budget gives more) | now 98.1 ms (5.5x eager), " in cut.lines[0]
 
 
 def test_compiled_results_that_differ_come_first() -> None:

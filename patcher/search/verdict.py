@@ -131,8 +131,8 @@ class Verdict:
             return [f"compiled as it was failed: {self.said}. Nothing was changed.", *self._not_tried]
         if self.goal == GRAPHS:
             return self._counted()
-        before = "not measured (--budget gives more)" if self.before_cut else _ms(self.before_ms)
-        first = f"eager {_ms(self.eager_ms)} | compiled as it was {before}"
+        before = ": not measured (--budget gives more)" if self.before_cut else f" {_ms(self.before_ms)}"
+        first = f"eager {_ms(self.eager_ms)} | compiled as it was{before}"
         if self.word == "do-not-compile" and not self.equivalent:
             told = f"{first}: do not compile this model on this device ({self.device}). Nothing was changed."
             return [told, self.said, *self._not_tried]
