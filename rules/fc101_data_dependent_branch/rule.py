@@ -39,9 +39,9 @@ class DataDependentBranch(Rule):
     What it does:
         Evaluates both arms and picks the result with ``torch.where``. The condition is evaluated once; a Python part of
         it (``self.training and ...``) stays a Python ``if``. A test that does nothing but skip a write through a mask
-        with no place set (``if mask.any(): x[mask] = 0``) is left to eager code: compiled code writes nothing. Where a
-        run has seen both answers of a test that may only save work (``if mask.all(): return x``, ``if not mask.any():
-        mask = None``), compiled code takes the general way. Where the arms only choose which of two tensors is kept, in
+        with no place set (``if mask.any(): x[mask] = 0``) is asked in eager code alone: compiled code always writes.
+        Where a run has seen both answers of a test that may only save work (``if mask.all(): return x``, ``if not
+        mask.any(): mask = None``), compiled code takes the general way. Where the arms only choose which of two tensors is kept, in
         a buffer or a name, and both are made of what the module has (rates for short rows and for long ones), what they
         make ready is done in any case. What is none of these goes into the graph with ``torch.cond`` where a run has
         seen both answers: the arms become functions, which eager code calls as well.
