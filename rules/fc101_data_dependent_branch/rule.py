@@ -41,10 +41,10 @@ class DataDependentBranch(Rule):
         it (``self.training and ...``) stays a Python ``if``. A test that does nothing but skip a write through a mask
         with no place set (``if mask.any(): x[mask] = 0``) is asked in eager code alone: compiled code always writes.
         Where a run has seen both answers of a test that may only save work (``if mask.all(): return x``, ``if not
-        mask.any(): mask = None``), compiled code takes the general way. Where the arms only choose which of two tensors is kept, in
-        a buffer or a name, and both are made of what the module has (rates for short rows and for long ones), what they
-        make ready is done in any case. What is none of these goes into the graph with ``torch.cond`` where a run has
-        seen both answers: the arms become functions, which eager code calls as well.
+        mask.any(): mask = None``), compiled code takes the general way. Where the arms only choose which of two tensors
+        is kept, in a buffer or a name, and both are made of what the module has (rates for short rows and for long
+        ones), what they make ready is done in any case. What is none of these goes into the graph with ``torch.cond``
+        where a run has seen both answers: the arms become functions, which eager code calls as well.
 
     Why it breaks compilation:
         The test needs the tensor's value while Dynamo is tracing, before there is one. The graph ends there, and inside
