@@ -6,7 +6,6 @@ force. Standard library, torch, and what lies beside this file.
 
 from __future__ import annotations
 
-import functools
 import importlib.util
 import json
 import os
@@ -120,22 +119,16 @@ class Live:
             return model
         for handle in handles:
             handle.activate(compiling, options)
-        if event.target.kind == "method":
-            if self._recording["whole"] and not handles:
-                model.__dict__["call"] = compiling(event.call, **options)
-                return model
-            for path in self._recording["inner"] if not handles else ():
-                _compile_part(event.callee, path, functools.partial(compiling, **options))
-            return model
         own = next((h for h in handles if h.original is model), None)
-        if event.target.kind == "module":
-            if own is not None and not own.in_place:
-                return compiling(model, **{**own.arguments, **options})
-            if not handles and self._recording["inner"]:
-                _compile_part(model, "forward", functools.partial(compiling, **options))
-            elif not handles:
-                return compiling(model, **options)
-            return model
+        if own is not None and not own.in_place:
+            return compiling(model, **{**own.arguments, **options})
+        if self._recording["whole"] and not handles:
+            model.__dict__["call"] = compiling(event.call, **options)
+        elif event.target.kind == "module" and not handles and not self._recording["inner"]:
+            return compiling(model, **options)
+        elif not handles:
+            for path in self._recording["inner"]:
+                _compile_part(getattr(event.callee, "_orig_mod", event.callee), path, compiling, options)
         return model
 
     def _loss(self, output: Any) -> Any:
@@ -177,14 +170,14 @@ def _apart(leaf: Any) -> Any:
     return leaf.detach().clone().requires_grad_(leaf.requires_grad)
 
 
-def _compile_part(model: torch.nn.Module, path: str, compiling: Callable[[Any], Any]) -> None:
+def _compile_part(model: torch.nn.Module, path: str, compiling: Callable[..., Any], options: Json) -> None:
     """Compile a module in place, or its ``forward`` where the path leads there."""
     *above, last = path.split(".")
     part = model.get_submodule(".".join(above) if last == "forward" else path)
     if last == "forward":
-        part.forward = compiling(part.forward)
+        part.forward = compiling(part.forward, **options)
     else:
-        part._compiled_call_impl = compiling(_call_of(part))
+        part._compiled_call_impl = compiling(_call_of(part), **options)
 
 
 def _call_of(module: torch.nn.Module) -> Callable[..., Any]:

@@ -64,15 +64,11 @@ class Recording:
 
     def compiling(self, arguments: str) -> list[str]:
         """How to compile what was recorded, as statements."""
+        given = f", {arguments}" if arguments else ""
         if self.method:
-            given = ", ".join(filter(None, (f"model.{self.method}", arguments)))
-            return [f"model.{self.method} = torch.compile({given})"]
-        return [
-            f"{model} = torch.compile({', '.join(filter(None, (model, arguments)))})"
-            if model.endswith(".forward")
-            else f"{model}.compile({arguments})"
-            for model in self.models
-        ]
+            return [f"model.{self.method} = torch.compile(model.{self.method}{given})"]
+        own = [f"{model} = torch.compile({model}{given})" for model in self.models if model.endswith(".forward")]
+        return own + [f"{model}.compile({arguments})" for model in self.models if not model.endswith(".forward")]
 
     @property
     def case(self) -> Case:

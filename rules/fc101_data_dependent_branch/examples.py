@@ -155,6 +155,29 @@ calls = [(torch.linspace(-1, 1, 6) * k,) for k in (1.0,)] + [(torch.linspace(1, 
 """,
     ),
     Example(
+        title="arms to which autocast gives two dtypes on a GPU",
+        before="""\
+class Scores(nn.Module):
+    def forward(self, x):
+        if x.sum() > 3:
+            y = x.softmax(-1)
+        else:
+            y = x * 3
+        return y + 1
+""",
+        after="""\
+class Scores(nn.Module):
+    def forward(self, x):
+        y = torch.where(x.sum() > 3, x.softmax(-1), x * 3)
+        return y + 1
+""",
+        run="""\
+def make(): return Scores()
+calls = [(torch.ones(2, 3),), (-torch.ones(2, 3),)]
+""",
+        unsafe=True,
+    ),
+    Example(
         title="an elif chain",
         before="""\
 class Steps(nn.Module):

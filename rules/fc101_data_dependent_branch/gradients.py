@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from itertools import chain
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
@@ -72,6 +73,13 @@ class Gradients(Analysis):
                 if any(key not in other for other in ends):
                     return f"`{ast.unparse(node)}` would get a zero gradient in place of none"
         return None
+
+    def own(self, arms: list[ast.expr]) -> list[list[ast.expr]]:
+        """For each arm what it alone goes through: itself, and what names are made of that not all arms reach."""
+        closures = [self._closure(arm)[0] for arm in arms]
+        shared = set.intersection(*(set(closure) for closure in closures))
+        alone = [[self._definitions(node) or () for key, node in c.items() if key not in shared] for c in closures]
+        return [[arm, *chain(*values)] for arm, values in zip(arms, alone, strict=True)]
 
     def carries(self, e: ast.expr) -> bool:
         """Whether a gradient may flow into what ``e`` holds."""

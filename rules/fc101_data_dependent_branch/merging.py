@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
@@ -12,13 +13,20 @@ from patcher.facts.effects.conditions import Condition, Conditions, Junction, Le
 from patcher.facts.effects.gradient_mode import GradientMode
 from patcher.facts.effects.totality import Effects
 from patcher.facts.flow.definitions import Definition
-from patcher.facts.syntax.tree import FunctionNode
+from patcher.facts.syntax.tree import FunctionNode, last_name
 from patcher.facts.syntax.written import short
+from patcher.facts.tables import torch_api as api
 from patcher.facts.values.types import Kind, Value
 from rules.fc101_data_dependent_branch.branches import Arm, Assigned, Branches
 from rules.fc101_data_dependent_branch.gradients import Gradients
 from rules.fc101_data_dependent_branch.refusal import Refused
 from rules.fc101_data_dependent_branch.saved_tensors import kept_by
+
+#: Methods and functions whose gradient is that of what they get, or zero.
+_ADDING = frozenset("clamp clip nan_to_num to float half bfloat16 contiguous".split())
+_NOT_FINITE = frozenset({"isnan", "isinf", "isfinite", "nan_to_num"})
+#: What depends on how a tensor lies in memory.
+_OF_STRIDES = ("view", "view_as", "stride", "as_strided", "is_contiguous")
 
 
 @dataclass(frozen=True)
@@ -106,7 +114,14 @@ class Merging(Analysis):
         function = self.syntax.function_of(node)
         assert function is not None
         for name, a, _ in assigned:
-            self._told_from_copy(node, pairs[name], self.flow_of(function).by_node.get(a.target), name)
+            definition = self.flow_of(function).by_node.get(a.target)
+            self._told_from_copy(node, pairs[name], definition, name)
+            uses = self.flow_of(function).uses.get(definition, []) if definition is not None else []
+            if any(getattr(self.syntax.parents[use], "attr", "") in _OF_STRIDES for use in uses):
+                named = (n for v in pairs[name] for n in ast.walk(v) if isinstance(n, ast.Name))
+                several = len({n.id for n in named if self.inference.of(n).is_tensor}) > 1
+                if several or any("contiguous" in ast.unparse(v) for v in pairs[name]):
+                    self._doubts.append(f"both arms of `{name}` have one memory format")
         return replace(
             merge,
             test_first=bool(temporaries) and self.conditions.why_not_total(Condition(condition.tensor)) is not None,
@@ -202,7 +217,13 @@ class Merging(Analysis):
         """Refuse what cannot be evaluated in any case, or is not of one form, or gets other gradients."""
         further = [t.value for t in merge.temporaries]
         off = self.facts.ask(GradientMode).off(node)
+        finite = off or not any(map(_asks_of_finite, (node.test, *(v for _, *pair in merge.results for v in pair))))
         for _, one, other in merge.results:
+            own = self.gradients.own([one, other])
+            if not finite and (steep := next((e for e in chain(*own) if self._multiplies(e)), None)) is not None:
+                self._doubts.append(f"no gradient goes through `{short(steep)}` where a number is not finite")
+            if any(map(_is_wide, own[0])) is not any(map(_is_wide, own[1])):
+                self._doubts.append(f"`{short(one)}` and `{short(other)}` have one dtype, also under autocast")
             self._total([one, other])
             if not off and (reason := self.gradients.why_not_alike([one, other])) is not None:
                 raise Refused(reason)
@@ -246,6 +267,15 @@ class Merging(Analysis):
                 for inner in parts:
                     yield from self._leaves(inner)
 
+    def _multiplies(self, e: ast.expr) -> bool:
+        """Whether a backward pass multiplies with what ``e`` reads: zero times NaN is no zero."""
+        match e:
+            case ast.Call(func=ast.Attribute(value=held, attr=name), args=args) if name in _ADDING:
+                return any(map(self._multiplies, (held, *args)))
+            case ast.Call(func=func, args=[_, *args]) if last_name(func) == "where":
+                return any(map(self._multiplies, args))
+        return next(kept_by(e, self._is_number), None) is not None
+
     def _is_number(self, e: ast.expr) -> bool:
         return self.inference.of(e).is_number
 
@@ -259,6 +289,22 @@ class Merging(Analysis):
             raise Refused(f"the dtypes of `{short(a)}` and `{short(b)}` are not known to be the same")
         if first.shape is None or first.shape != other.shape:
             raise Refused(f"the shapes of `{short(a)}` and `{short(b)}` are not known to be the same")
+
+
+def _asks_of_finite(e: ast.expr) -> bool:
+    """Whether ``e`` expects numbers that are not finite."""
+    called = {last_name(n.func) for n in ast.walk(e) if isinstance(n, ast.Call)}
+    compared = (n for n in ast.walk(e) if isinstance(n, ast.Compare))
+    return bool(called & _NOT_FINITE) or any(ast.dump(n.left) == ast.dump(n.comparators[0]) for n in compared)
+
+
+def _is_wide(e: ast.expr) -> bool:
+    """Whether autocast may compute a part of ``e`` in float32."""
+    return any(
+        (isinstance(n, ast.Call) and last_name(n.func) in api.AUTOCAST_TO_FLOAT32)
+        or (isinstance(n, ast.BinOp) and isinstance(n.op, ast.Pow))
+        for n in ast.walk(e)
+    )
 
 
 def _starts(s: ast.stmt) -> tuple[int, int]:

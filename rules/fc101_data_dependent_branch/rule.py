@@ -57,8 +57,9 @@ class DataDependentBranch(Rule):
         tensor, the result is not handed on, nor either of them changed in place while it is in use; where it is handed
         on, the merge is unsafe. A condition with one element that is not known to be 0-d is reshaped to ``()``, which
         raises for more elements just as ``if`` does. Activations and configured numbers are taken to be finite where
-        gradients are concerned. A tensor of unknown dtype that meets float arithmetic in one arm is taken to be
-        floating; otherwise the original's dtype would depend on its data.
+        gradients are concerned, unless the code asks for what is not (``isnan``). Unsafe where autocast may give the
+        arms two dtypes, or ``view`` needs one memory format of both. A tensor of unknown dtype that meets float
+        arithmetic in one arm is taken to be floating; otherwise the original's dtype would depend on its data.
 
         Unsafe in all other forms; the finding says what is assumed. A choice of what a module keeps leaves a third
         tensor in the module, and what is made when it is first needed is made the first time. With ``torch.cond``, what

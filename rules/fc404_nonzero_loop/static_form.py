@@ -11,7 +11,6 @@ from rules.fc404_nonzero_loop.row_loops import RowLoop, Sum
 
 #: An expression longer than this gets a line of its own.
 LONG = 24
-_CHANGED = {"anew": "{0} = {0} + {1}", "add": "{0}.add_({1})", "copy": "{0}.copy_({1})"}
 _SIGNS: dict[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "**"}
 
 

@@ -8,7 +8,6 @@ same object back: that it may be is enough. All about names was seen on torch 2.
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -39,7 +38,6 @@ _COLLECTING = (ast.Call, ast.List, ast.Tuple, ast.ListComp, ast.GeneratorExp, as
 #: What tells accelerate to compile.
 _ADDING = frozenset("append insert extend add_module register_module __setitem__ __setattr__ update".split())
 _DEPTH = 8
-_SLASH = re.compile(r"[/\\]")
 
 
 @dataclass(frozen=True)

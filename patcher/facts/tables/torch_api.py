@@ -74,6 +74,11 @@ REDUCE_FLOAT = frozenset("mean std var norm nanmean logsumexp".split())
 REDUCE_BOOL = frozenset("any all".split())
 REDUCE_INT = frozenset("argmax argmin count_nonzero".split())
 REDUCTIONS = REDUCE_SAME | REDUCE_SUM | REDUCE_FLOAT | REDUCE_BOOL | REDUCE_INT
+#: What gives float32 for a half under autocast, on CUDA all of them, beside ``**``.
+AUTOCAST_TO_FLOAT32 = frozenset(
+    "acos asin cosh cumprod cumsum dist erfinv exp expm1 log log10 log1p log2 log_softmax norm pow prod reciprocal "
+    "renorm rsqrt sinh softmax softmin softplus sum tan".split()
+)
 
 # --- what only a tensor has ----------------------------------------------------------------------------------------
 
