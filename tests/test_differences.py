@@ -290,6 +290,25 @@ def test_what_float64_shows_to_be_rounding(
     assert (figures["relative"] > 1e-3) is (not as_exact and abs(compiled - 1.0) > 1e-3)
 
 
+@pytest.mark.parametrize(
+    ("largest", "compiled", "exact", "as_exact"),
+    [
+        (1000.0, -0.9, 1e-9, 1),  # a gradient that is zero but for rounding
+        (1000.0, 9.0, 1e-9, 0),  # compiled code is nine times as far from zero
+        (1000.0, 1.5, 0.999, 0),  # eager code knows it well
+        (10.0, -0.9, 1e-9, 0),  # it matters beside its neighbour
+    ],
+)
+@pytest.mark.parametrize("reference", ["float64", "nudged"])
+def test_a_gradient_that_is_rounding_alone(
+    reference: str, largest: float, compiled: float, exact: float, as_exact: int, tmp_path: Path
+) -> None:
+    for number, value in enumerate((1.0, compiled, exact)):
+        save(tmp_path / str(number), tensor(0.0), gradients={"bias": tensor(value), "weight": tensor(largest)})
+    row = differences.compare(job_of(tmp_path, "eager", "compiled", reference))[1]
+    assert (row["as_exact"], row["gradients"]["relative"] > 1e-2) == (as_exact, not as_exact)
+
+
 def test_one_wrong_element_is_no_rounding(tmp_path: Path) -> None:
     exact = torch.ones(10_000, dtype=torch.float64)
     eager = (exact + 0.01).float()
