@@ -141,7 +141,10 @@ def lost(before: str, after: str, run: str) -> list[str]:
 
 
 def _working(text: str, mode: str) -> tuple[bool, ...]:
-    return _remembered(mode, text, lambda text: Working(examples.working(text, mode))).calls
+    def run(text: str) -> Working:
+        return Working(examples.working(text, mode, eagerly=eager, compiling=compiled))
+
+    return _remembered(mode, text, run).calls
 
 
 def _remembered(kind: str, text: str, execute: Callable[[str], _Outcome]) -> _Outcome:

@@ -23,6 +23,7 @@ DIFFERENCES = 1000  # that are told; a new one must not be cut off behind those 
 FLOOR = 1e-3  # a tensor this much smaller than its largest neighbour is measured against the neighbour
 REFERENCES = ("float64", "nudged")  # variants of the original that show what rounding does to it
 AS_EXACT = 3  # times eager code's distance to float64, as in PyTorch's benchmarks (``torch._dynamo.utils.same``)
+FEW, AS_EXACT_OF_FEW = 10, 10  # the same of a tensor of so few elements: its one rounding may be small by chance
 REFERENCE = 0.1  # relative: what is further from eager code is no reference for it, as where other numbers were drawn
 #: Times ``FLOOR``: a tensor this small beside its largest neighbour may be rounding alone, as the gradient of a bias
 #: before batch norm is. Then float64, and each other rounding, has another number there.
@@ -87,7 +88,8 @@ class Figures:
         )
         usual = most <= REFERENCE * max(_magnitude(exact), scale)  # false for NaN
         usual = usual or max(map(_magnitude, (exact, ours, theirs))) <= SLIGHT * scale
-        rounded = usual and their_mean <= AS_EXACT * mean and their_most <= AS_EXACT * most
+        times = AS_EXACT if exact.numel() > FEW else AS_EXACT_OF_FEW
+        rounded = usual and their_mean <= times * mean and their_most <= times * most
         self.as_exact |= {name.removesuffix(_SUMS)} if rounded else set()
         return rounded
 

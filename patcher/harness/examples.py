@@ -88,6 +88,11 @@ class Counts:
     outputs: tuple[Any, ...] = field(default=(), compare=False, repr=False)
 
     @property
+    def is_whole(self) -> bool:
+        """Whether all that ran is in graphs, as ``fullgraph=True`` would have it."""
+        return self.graphs > 0 and not (self.breaks or self.limit_hits or self.dropped_frames)
+
+    @property
     def cost(self) -> tuple[int, int, int]:
         """Smaller is better: what runs eagerly for good comes first, for it hides the rest."""
         return (self.limit_hits + self.dropped_frames, self.breaks + self.recompiles, self.graphs)
@@ -498,10 +503,13 @@ def _compiled_difference(ran: Ran, counts: Counts) -> str | None:
     return equal([out for out, _ in ran.outputs], list(counts.outputs), 1e-5, "compiled")
 
 
-def working(text: str, mode: str) -> tuple[bool, ...]:
+def working(
+    text: str, mode: str, *, eagerly: Callable[[str], Ran] = eager, compiling: Callable[[str], Counts] = compiled
+) -> tuple[bool, ...]:
     """For each call, whether the source does in this mode, one of `MODES`, what it does eagerly.
 
     There are none when the source does the compiling itself. An export has nothing to say of a call that is a function.
+    ``eagerly`` and ``compiling``: as in `run_example`.
     """
     with imported(text) as module:
         if hasattr(module, "hook") and mode.startswith("fullgraph"):
@@ -509,18 +517,20 @@ def working(text: str, mode: str) -> tuple[bool, ...]:
         fn, calls, train, grad = _built(module)
         calls = list(calls)
         if mode == "export":
-            returned = [not isinstance(out, Raised) for out, _ in eager(text).outputs]
+            returned = [not isinstance(out, Raised) for out, _ in eagerly(text).outputs]
             return tuple(ok and _exports(fn, call) for ok, call in zip(returned, calls))  # noqa: B905
         if mode == "script":
             outputs = _scripted(fn, calls, train=train, grad=grad)
         else:
-            flags = dict.fromkeys(_FLAGS, True) if mode.endswith("capture") else {}
-            with torch._dynamo.config.patch(**flags):
-                counts = count(fn, calls, train=train, grad=grad, hook=_whole)
+            counts = compiling(text) if mode == "fullgraph" else None
+            if counts is None or not counts.is_whole:
+                flags = dict.fromkeys(_FLAGS, True) if mode.endswith("capture") else {}
+                with torch._dynamo.config.patch(**flags):
+                    counts = count(fn, calls, train=train, grad=grad, hook=_whole)
             outputs = list(counts.outputs)
     if all(isinstance(out, Raised) for out in outputs):
         return (False,) * len(outputs)
-    expected = [out for out, _ in eager(text).outputs]
+    expected = [out for out, _ in eagerly(text).outputs]
     pairs = zip(expected, outputs)  # noqa: B905 - also on a Python that knows no `strict`
     return tuple(not isinstance(out, Raised) and equal(own, out, 1e-5) is None for own, out in pairs)
 

@@ -22,6 +22,7 @@ from patcher.diagnose.extents import CANDIDATES, distinct, extents, pays
 from patcher.diagnose.groups import Group, groups
 from patcher.diagnose.relations import ZONE, Bundle, bundles, evidence, findings, related, traced
 from patcher.harness import plan
+from patcher.harness.compare import TREES
 from patcher.harness.measured import Replayed, Tree
 from patcher.observed import observations
 from patcher.options import strategies_of, strategy_key
@@ -367,7 +368,8 @@ class Optimizer:
             for each in ended if self.base is not None else ():
                 self._weigh(*each, incumbent)
             ended = [] if self.base is not None else ended
-            if self._contended and self._patience == math.inf:
+            runs_graphs = any(one.launches for tree in TREES for one in figures_of(state, tree))
+            if self._contended and self._patience == math.inf and runs_graphs:
                 self._patience = max(_FEWEST_SECONDS, _PATIENCE * self._pool.took)
 
     def _set_base(self, state: State) -> None:

@@ -53,11 +53,12 @@ class GivenFunctions:
 
     def _made(self, call: ast.Call) -> Iterator[tuple[str, str]]:
         """What ``call`` hands over, where it makes an instance of a class, or has a class above do so."""
+        if not (classes := self._classes(call)):
+            return
         function = self.syntax.function_of(call)
         handed = [*((str(i), a) for i, a in enumerate(call.args)), *((k.arg, k.value) for k in call.keywords)]
-        made = [(place, what) for place, e in handed if place is not None for what in self._of(e, function)]
-        for cls in self._classes(call) if made else ():
-            yield from ((f"{cls}({place})", what) for place, what in made)
+        for place, what in [(p, what) for p, e in handed if p is not None for what in self._of(e, function)]:
+            yield from ((f"{cls}({place})", what) for cls in classes)
 
     def _classes(self, call: ast.Call) -> list[str]:
         match call.func:
