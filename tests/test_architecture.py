@@ -572,6 +572,7 @@ TORCH_IS_FOR = {
     "patcher.harness.worker",
     "patcher.harness.differences",
     "patcher.harness.pairs",
+    "patcher.harness.precision",
     "patcher.harness.replaying",
     "patcher.harness.counted_here",
     "patcher.harness.probes",

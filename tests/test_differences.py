@@ -294,8 +294,10 @@ def test_what_float64_shows_to_be_rounding(
     ("largest", "compiled", "exact", "as_exact"),
     [
         (1000.0, -0.9, 1e-9, 1),  # a gradient that is zero but for rounding
-        (1000.0, 10.1, 1e-9, 0),  # compiled code is ten times as far from zero
+        (10_000.0, 9.9, 1e-9, 1),
+        (1000.0, 10.1, 1e-9, 0),  # compiled code is ten times as far from zero, and further than beside its neighbour
         (1000.0, 1.5, 0.999, 0),  # eager code knows it well
+        (10_000.0, 1.5, 0.999, 0),
         (10.0, -0.9, 1e-9, 0),  # it matters beside its neighbour
     ],
 )

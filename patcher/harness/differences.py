@@ -25,9 +25,11 @@ REFERENCES = ("float64", "nudged")  # variants of the original that show what ro
 AS_EXACT = 3  # times eager code's distance to float64, as in PyTorch's benchmarks (``torch._dynamo.utils.same``)
 FEW, AS_EXACT_OF_FEW = 10, 10  # the same of a tensor of so few elements: its one rounding may be small by chance
 REFERENCE = 0.1  # relative: what is further from eager code is no reference for it, as where other numbers were drawn
-#: Times ``FLOOR``: a tensor this small beside its largest neighbour may be rounding alone, as the gradient of a bias
-#: before batch norm is. Then float64, and each other rounding, has another number there.
-SLIGHT = 10
+#: Of its own size, or more, eager code is away from float64 (or from itself with another rounding) where a tensor is
+#: rounding alone, as the gradient of a bias before batch norm. Such a tensor may hold any number that is small beside
+#: its largest neighbour.
+ALONE = 0.3
+SLIGHT = 10  # times ``FLOOR``: below that beside its largest neighbour, a tensor far from a reference may be rounding
 ROUNDED = 1e-3  # relative: what rounding makes of other operators, with changed inputs too
 THREADS = 4  # with more, each operator waits for cores that other processes keep busy
 
@@ -87,9 +89,11 @@ class Figures:
             (float(apart.abs().max()), float(apart.square().mean().sqrt())) for apart in (own, other)
         )
         usual = most <= REFERENCE * max(_magnitude(exact), scale)  # false for NaN
-        usual = usual or max(map(_magnitude, (exact, ours, theirs))) <= SLIGHT * scale
+        size = max(map(_magnitude, (exact, ours, theirs)))
+        usual = usual or size <= SLIGHT * scale
+        alone = most >= ALONE * _magnitude(ours) and size <= scale
         times = AS_EXACT if exact.numel() > FEW else AS_EXACT_OF_FEW
-        rounded = usual and their_mean <= times * mean and their_most <= times * most
+        rounded = alone or (usual and their_mean <= times * mean and their_most <= times * most)
         self.as_exact |= {name.removesuffix(_SUMS)} if rounded else set()
         return rounded
 
@@ -202,7 +206,7 @@ def _compared(reference: Path, own: Path, aliasing: bool, weights: bool, exact: 
         stated = stated or state.count > 0
     return {
         **outputs.told(),
-        "epsilon": outputs.epsilon,
+        "epsilon": max(outputs.epsilon, _told_of_weights(reference).get("epsilon", 0.0)),
         "differences": list(dict.fromkeys(said))[:DIFFERENCES],
         "as_exact": sum(len(one.as_exact) for one in (outputs, gradients, state)),
         "gradients": gradients.told() if graded else None,
@@ -298,8 +302,13 @@ def _groups(shared: list[list[str]]) -> str:
     return " and ".join(" with ".join(group) for group in shared) or "none"
 
 
+def _told_of_weights(folder: Path) -> Json:
+    file = folder / "weights.json"  # there is none beside single calls
+    return dict(json.loads(file.read_text(encoding="utf-8"))) if file.exists() else {}
+
+
 def _weights_apart(reference: Path, own: Path) -> Iterator[str]:
-    both = [json.loads((folder / "weights.json").read_text(encoding="utf-8")) for folder in (reference, own)]
+    both = [_told_of_weights(folder) for folder in (reference, own)]
     (a, b), (kind, other) = ([told[key] for told in both] for key in ("digests", "kinds"))
     for name in dict.fromkeys((*a, *b)):
         if name not in a or name not in b:

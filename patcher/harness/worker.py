@@ -1597,6 +1597,7 @@ class _Run:
         self.first, self.draws_random, self.comparable = "", False, False
         self.most = SAMPLE_ELEMENTS if plan["job"].get("replayed") else OUTPUT_ELEMENTS  # of a tensor kept whole
         self.facts: dict[str, Any] = {}  # of eager modes alone, in the first pass: compiling may change them
+        self.precision = beside("precision.py").Noting(_parameters(self.model).values())
 
     def _watched(self) -> dict[str, Any]:
         """The tensors of the model that a call might change."""
@@ -1647,7 +1648,8 @@ class _Run:
         }
 
     def _write_weights(self) -> None:
-        _write_json(self.folder / "weights.json", {"digests": self.weights, "kinds": self.kinds})
+        told = {"digests": self.weights, "kinds": self.kinds, "epsilon": self.precision.epsilon}
+        _write_json(self.folder / "weights.json", told)
 
     def _pass(self, save: int | None) -> list[Json]:
         """All calls once, with what each of them cost; ``save``: the number under which the results are kept."""
@@ -1690,7 +1692,8 @@ class _Run:
 
     def _guarded(self, number: int, call: Any) -> Any:
         try:
-            return _step(self.case, self.model, self.runner, call, self.optimizer)
+            with self.precision if self.kind == "eager" else contextlib.nullcontext():
+                return _step(self.case, self.model, self.runner, call, self.optimizer)
         except (Exception, SystemExit) as error:
             if _status_of(error) == "error" and self.kind == "eager":
                 raise CaseError(f"{self.case.name}: call {number} raised {_message_of(error)}") from error
