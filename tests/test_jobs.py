@@ -268,6 +268,12 @@ def test_random_numbers(text: str, draws: bool, repeats: bool, jobs: Jobs) -> No
     assert jobs(text, "compiled")["repeatable"] is None
 
 
+def test_compiled_code_draws_the_numbers_of_numpy_that_eager_code_draws(jobs: Jobs) -> None:
+    text = "import numpy\ndef build(): return lambda x: x * float(numpy.random.rand(1).item())"
+    eager, compiled = (jobs(text, kind).output() for kind in ("eager", "compiled"))
+    assert torch.equal(eager, compiled)
+
+
 IDS = """
 def build(): return lambda ids, mask, x: (ids, mask, x, [0][LIMIT])
 def calls(): return [(torch.arange(16).view(2, 8), torch.ones(2, 8, 8), torch.zeros(8))]

@@ -315,7 +315,8 @@ class Whole:
         told = []
         eager = case.variant("original", "eager").figures
         if eager is not None and eager.repeatable is False:
-            told.append(f"{case.name}: the original does not repeat its own results; what is drawn should be seeded")
+            why = "sums are added up in another order, as on a GPU, or numbers are drawn without a seed"
+            told.append(f"{case.name}: the original does not repeat its own results: {why}")
         twice = next(other for other in self.twice.results.cases if other.name == case.name)
         mode = self.twice.results.modes[0]
         if twice.repeated_status not in (None, "ok", "skipped"):

@@ -37,8 +37,8 @@ class Noting:
                 self._found.add(context.fast_dtype)
             return self._enter(context)
 
-        torch.autocast.__enter__ = entering  # type: ignore[method-assign]
+        torch.autocast.__enter__ = entering
         return self
 
     def __exit__(self, *_: object) -> None:
-        torch.autocast.__enter__ = self._enter  # type: ignore[method-assign]
+        torch.autocast.__enter__ = self._enter

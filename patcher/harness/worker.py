@@ -1306,8 +1306,9 @@ def measure(plan: Json, live: Any = None, overlay: Overlay | None = None) -> Jso
         compile_with(plan["backend"])
     if compiling:
         listener.count_graphs()
+        torch._dynamo.config.use_numpy_random_stream = True  # else compiled code draws other numbers than eager code
         if job.get("draws_random"):
-            torch._inductor.config.fallback_random = True  # else compiled code draws other numbers than eager code
+            torch._inductor.config.fallback_random = True  # the same of torch's
     settings = plan.get("settings", []) if compiling and job["tree"] == "patched" else []
     with listening(listener, plan["verbose"]) if compiling else contextlib.nullcontext(), in_force(settings):
         if watched and not compiling:
