@@ -249,6 +249,33 @@ def test_what_was_seen_otherwise_is_not_fixed(code: str, scale: str, tmp_path: P
     assert found_in(NET, code, tmp_path, calls, unsafe=True).fixed == ()
 
 
+SELDOM = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(4))
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x):
+        for _ in range(3):
+            x = {made}
+            if x.mean() > 1e6:
+                x = x * 0.5
+        return x
+"""
+
+
+@pytest.mark.parametrize("made", ["x / (1 + x.abs())", "self.layer(x)"])
+def test_an_arm_that_never_ran_has_the_types_of_the_same_names_outside(made: str, tmp_path: Path) -> None:
+    text = SELDOM.format(made=made)
+    result = found_in(text, "FC101", tmp_path, "Net()(torch.randn(2, 4))", unsafe=True)
+    assert "x = torch.where(x.mean() > 1e6, x * 0.5, x)" in result.text
+    assert found_in(text, "FC101", tmp_path, "Net()(torch.randn(2, 4))").fixed == ()
+    for other in ("if x is not None:\n                x = x * 0.5", "if x.mean() > 1e6:\n                x = y"):
+        changed = text.replace("if x.mean() > 1e6:\n                x = x * 0.5", other)
+        assert not found_in(changed, "FC101", tmp_path, "Net()(torch.randn(2, 4))", unsafe=True).fixed
+
+
 QUERY = """
 import functools, os, subprocess
 

@@ -189,7 +189,8 @@ class Merging(Analysis):
     def _is_changed(self, definition: Definition, function: FunctionNode) -> bool:
         """Whether what ``definition`` binds is changed in place by its name, or read by other functions."""
         flow = self.flow_of(function)
-        return definition.name in flow.captured or any(map(self.effects.is_changed_by, flow.uses.get(definition, ())))
+        uses = flow.uses.get(definition, ())
+        return definition.name in flow.captured or any(self.effects.is_changed_by(use, surely=True) for use in uses)
 
     def _returned(self, use: ast.expr) -> bool:
         return isinstance(self.syntax.statement_of(use), ast.Return)

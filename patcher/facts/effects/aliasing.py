@@ -213,15 +213,18 @@ class Aliasing(Analysis):
                 return f"`{name}` may be an existing tensor, and is handed on"
         return None
 
-    def is_changed_by(self, use: ast.Name) -> bool:
-        """Whether what a name holds, or a view of it, is changed in place by this use of the name."""
+    def is_changed_by(self, use: ast.Name, surely: bool = False) -> bool:
+        """Whether what a name holds, or a view of it, is changed in place by this use of the name.
+
+        ``surely``: not by a call of which that is not known.
+        """
         outer = self.through_views(use)
         parent = self.syntax.parents[outer]
         stored = isinstance(outer, (ast.Subscript, ast.Attribute)) and not isinstance(outer.ctx, ast.Load)
         if stored or isinstance(use.ctx, ast.Store) or (isinstance(parent, ast.AugAssign) and parent.target is outer):
             return True
-        if isinstance(parent, ast.Call) and outer in self._calls.of(parent).writes:
-            return True
+        if isinstance(parent, ast.Call) and outer in (called := self._calls.of(parent)).writes:
+            return not (surely and called.world)
         return isinstance(parent, ast.Attribute) and (_writes(parent.attr) or not isinstance(parent.ctx, ast.Load))
 
     def changed_while_used(

@@ -120,8 +120,20 @@ class Inference:
         return known
 
     def observed(self, node: ast.expr | ast.arg) -> Observed | None:
-        """What a run has seen of it; None where none has."""
-        return self.seen.get(span_of(node)) if self.seen and hasattr(node, "lineno") else None
+        """What a run has seen of it; None where none has.
+
+        Of a name in code that did not run, what it has seen of the same tensor elsewhere.
+        """
+        if not self.seen or not hasattr(node, "lineno"):
+            return None
+        own = self.seen.get(span_of(node))
+        if own is not None or not isinstance(node, ast.Name) or (function := self.syntax.function_of(node)) is None:
+            return own
+        flow = self.flow_of(function)
+        reaching = flow.reaching.get(node, frozenset())
+        uses = (use for d in reaching for use in flow.uses.get(d, ()))
+        others = (self.seen.get(span_of(use)) for use in uses if flow.reaching.get(use) == reaching)
+        return next((seen for seen in others if seen is not None and seen.is_tensor), None)
 
     def _prepare(self, e: ast.expr) -> None:
         """Compute the names that ``e`` is made of in the order of the source, so that none needs a deep recursion."""

@@ -23,12 +23,12 @@ _PYTHON |= {kind: kind for kind in ("int", "float", "bool", "str")}
 
 
 def refined(value: Value, seen: Observed | None) -> Value:
-    """``value``, which source tells, with what a run has seen beside it; source is believed where it tells."""
+    """``value``, which source tells, with what a run has seen beside it; source is believed where it tells all."""
     if seen is None or not (value.kind is Kind.UNKNOWN or value.is_tensor):
         return value
     if value.is_tensor and seen.is_tensor:
         now = _tensor(seen)
-        known = value.dtype is not None and value.dtype.which is not None
+        known = value.dtype is not None and isinstance(value.dtype.which, str)
         return replace(
             value,
             rank=now.rank or value.rank,
