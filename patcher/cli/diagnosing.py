@@ -61,17 +61,6 @@ def diagnosing(rules: Sequence[Rule]) -> click.Command:
         format_: str | None,
         output: tuple[str, ...],
         wide: bool,
-        only: tuple[str, ...],
-        trace: str | None,
-        select: tuple[str, ...],
-        ignore: tuple[str, ...],
-        unsafe: bool,
-        device_asserts: bool | None,
-        strategy: tuple[str, ...],
-        capacity: int | None,
-        target_torch: str | None,
-        quiet: bool,
-        no_color: bool,
         **how: Any,
     ) -> calls.Told:
         """Run your model under torch.compile and tell what costs: breaks, recompiles, skipped CUDA graphs.
@@ -79,17 +68,14 @@ def diagnosing(rules: Sequence[Rule]) -> click.Command:
         Each cause comes with its place, its cost, and the fix as a diff. Nothing is written: "prove" keeps the fixes
         that help.
         """
-        log = _log(from_log, from_trace, bool(only or trace or how["case"]))
+        log = _log(from_log, from_trace, bool(how["only"] or how["trace"] or how["case"]))
         paths = given_paths(paths, how["package"], "diagnose", reads_only=bool(log))
         config = load(paths[0] if paths else os.curdir)
         request = request_of(how, config, without_cases=bool(log))
-        chosen = tuple(name for name in strategy if name != "auto")
         paths = (*paths, *located(request))
-        settings = settings_from(
-            rules, config, select, ignore, unsafe, chosen, target_torch, measured(rules), device_asserts, (), capacity
-        )
+        settings = settings_from(rules, config, measured=measured(rules), **rule_options(how))
         exclude = Exclude(config.exclude, str(config.root or os.curdir))
-        shows_progress = not quiet and sys.stderr.isatty()
+        shows_progress = not how["quiet"] and sys.stderr.isatty()
         analysis = Analysis(paths, rules, settings, exclude, progress() if shows_progress else None)
         if shows_progress:
             click.echo("\r\x1b[K", err=True, nl=False)
@@ -97,16 +83,23 @@ def diagnosing(rules: Sequence[Rule]) -> click.Command:
             paths=paths,
             outputs=tuple((Path(file), format_ or format_of(Path(file))) for file in output),
             format=format_ or ("narrow" if sys.stdout.isatty() and not wide else "markdown"),
-            only=only,
-            trace=trace or "",
+            only=how["only"],
+            trace=how["trace"] or "",
             command=(*program_words(), *sys.argv[1:]),
             verify=lambda codes: "" if log else shlex.join([*program_words(), *_verifying(how, codes), *paths]),
             log=Path(log) if log else None,
         )
-        shown, told = (None, None) if quiet else (measuring(), first)
+        shown, told = (None, None) if how["quiet"] else (measuring(), first)
         return report(analysis, settings, request, asked, shown, told)
 
     return diagnosis
+
+
+def rule_options(how: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the options of a command say of the rules, as ``settings_from`` takes it."""
+    names = ("select", "ignore", "unsafe", "target_torch", "device_asserts", "capacity")
+    chosen = tuple(name for name in how["strategy"] if name != "auto")
+    return {"strategy": chosen, **{name: how[name] for name in names}}
 
 
 def _log(from_log: str | None, from_trace: str | None, needs_run: bool) -> str:

@@ -18,6 +18,7 @@ from patcher import calls
 from patcher.analysis import Analysis
 from patcher.backup import project_root
 from patcher.budget import with_budgets
+from patcher.cli.diagnosing import rule_options
 from patcher.cli.patching import CAPACITY, DEVICE_ASSERTS, given_paths, write_down
 from patcher.cli.showing import asks, colour, measuring, program_words
 from patcher.config import ConfigError, load
@@ -104,40 +105,17 @@ def optimizing(rules: Sequence[Rule], word: str, command: Sequence[str]) -> clic
     @click.option("--backup/--no-backup", default=True, help="Save the originals first (default), or do not.")
     @click.option("--backup-dir", metavar="DIR", help="Where to save them (default: .fix-compile in the project).")
     @click.option("-q", "--quiet", is_flag=True, help="No progress.")
-    def optimizes(
-        paths: tuple[str, ...],
-        budget: float,
-        limit: float | None,
-        goal: str,
-        target: str,
-        grades: str | None,
-        evidence: str | None,
-        unsafe: bool,
-        dry_run: bool,
-        yes: bool,
-        json_: str | None,
-        output: tuple[str, ...],
-        select: tuple[str, ...],
-        ignore: tuple[str, ...],
-        strategy: tuple[str, ...],
-        capacity: int | None,
-        device_asserts: bool | None,
-        target_torch: str | None,
-        lock: bool,
-        backup: bool,
-        backup_dir: str | None,
-        quiet: bool,
-        **how: Any,
-    ) -> calls.Told:
+    def optimizes(paths: tuple[str, ...], **how: Any) -> calls.Told:
+        grades, goal = how["grades"], how["goal"]
         unknown = [name for name in (grades or "proven").split(",") if name not in _GRADES]
         if unknown:
             raise click.UsageError(f"--grades: {unknown[0]!r} is none of {', '.join(_GRADES)}")
         if len(set(how["mode"])) > 1:
             raise click.UsageError(f"{word} measures in one --mode")
-        case, python, budget = how["case"], how["python"], limit or budget
+        case, python, budget = how["case"], how["python"], how["limit"] or how["budget"]
         began = time.monotonic()
-        say = _saying(quiet, began + budget)
-        told = Path(json_) if json_ else None
+        say = _saying(how["quiet"], began + budget)
+        told = Path(how["json_"]) if how["json_"] else None
         folder = Path(tempfile.mkdtemp(prefix="fix-compile-"))
         forks: Forks | None = None
         try:
@@ -151,7 +129,7 @@ def optimizing(rules: Sequence[Rule], word: str, command: Sequence[str]) -> clic
                 need_torch(runs)
                 say("recording your program")
                 forks = forking(runs, begin=True)
-                recording = record(program, runs, folder / "recording", budget / 2, target, forks=forks)
+                recording = record(program, runs, folder / "recording", budget / 2, how["target"], forks=forks)
                 say(recording.told)
                 paths = recording.files
             else:
@@ -173,14 +151,10 @@ def optimizing(rules: Sequence[Rule], word: str, command: Sequence[str]) -> clic
             )
             if recording is None:
                 paths = (*paths, *located(request)) or (str(project_root(os.curdir)),)
-            chosen = tuple(name for name in strategy if name != "auto")
-            shown = measured(rules)
-            given = settings_from(
-                rules, config, select, ignore, unsafe, chosen, target_torch, shown, device_asserts, (), capacity
-            )
+            given = settings_from(rules, config, measured=measured(rules), **rule_options(how))
             standard = given.unsafe if word == "prove" else True
             wanted = grades.split(",") if grades else [*_GRADES] if standard else []
-            settings = replace(given, unsafe=unsafe or "assumed" in wanted, measured="measured" in wanted)
+            settings = replace(given, unsafe=how["unsafe"] or "assumed" in wanted, measured="measured" in wanted)
             analysis = Analysis(paths, rules, settings, Exclude(config.exclude, str(config.root or os.curdir)))
             asked = Asked(
                 word=word,
@@ -188,24 +162,25 @@ def optimizing(rules: Sequence[Rule], word: str, command: Sequence[str]) -> clic
                 began=began,
                 budget=max(budget, time.monotonic() - began + _LEAST_SECONDS),
                 goal=goal,
-                reports=tuple(map(Path, output or (_REPORT,))),
+                reports=tuple(map(Path, how["output"] or (_REPORT,))),
                 json=told,
-                evidence=Path(evidence) if evidence else None,
-                dry_run=dry_run,
+                evidence=Path(how["evidence"]) if how["evidence"] else None,
+                dry_run=how["dry_run"],
                 command=(*program_words(), *sys.argv[1:]),
                 strategies={k: names for k, names in strategies_by_key(rules).items() if k not in settings.strategies},
                 recording=recording,
                 forks=forks,
             )
-            store = calls.store_for(paths[0] if paths else os.curdir, config, backup_dir) if backup else None
+            of = paths[0] if paths else os.curdir
+            store = calls.store_for(of, config, how["backup_dir"]) if how["backup"] else None
 
             def outcome(results: tuple[FileResult, ...]) -> Outcome:
                 return Outcome("apply", results, VERSION, settings.target_torch, settings.unsafe, False)
 
-            meter = None if quiet or not sys.stderr.isatty() else measuring()
-            agree, write = _agreeing(yes, word != "tune"), lambda made: write_down(made, store)
+            meter = None if how["quiet"] or not sys.stderr.isatty() else measuring()
+            agree, write = _agreeing(how["yes"], word != "tune"), lambda made: write_down(made, store)
             done = optimize(analysis, settings, request, asked, meter, say, agree, write, outcome)
-            return with_budgets(done, request, paths, asked.command) if lock else done
+            return with_budgets(done, request, paths, asked.command) if how["lock"] else done
         except (ProgramError, CaseError, NoCaseError, ConfigError, RunError) as error:
             return failed(str(error), goal, told, ())
         except RecordingError as error:
