@@ -318,6 +318,19 @@ def test_what_computes_something_else_is_never_kept(search: Callable[..., Optimi
     assert any(dropped.what.startswith("FC101") and "off" in dropped.reason for dropped in found.dropped)
 
 
+def test_an_interrupted_search_keeps_no_fix_that_needed_changed_inputs(search: Callable[..., Optimizer]) -> None:
+    one = search(lambda codes, settings: Measured(5.0))
+    assert one.best is not None
+    first, *others = one.best.configuration.bundles
+    configuration = replace(one.best.configuration, bundles=(replace(first, compared=True), *others))
+    one.best, one._replayed_with = replace(one.best, configuration=configuration), None
+    one.leave_out_uncompared()
+    assert one.best is None
+    assert [fate.outcome for fate in one.dropped if fate.what == first.label] == ["not tried"]
+    told = replace(verdict(one), interrupted=True).lines
+    assert any(line.startswith(f"not tried, for it was interrupted: {first.label}") for line in told)
+
+
 @pytest.mark.parametrize(
     ("measured", "word"),
     [

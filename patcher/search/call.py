@@ -125,6 +125,8 @@ def optimize(
             if search.best is None:
                 return _failed(asked, str(error))
             cut = f"the search ended early: {error}"
+        if interrupted or cut:
+            search.leave_out_uncompared()
     if asked.evidence is not None and search.counted is not None:
         seen = [case.observations for case in search.counted.results.cases if case.observations]
         asked.evidence.write_text(json.dumps(document(seen)) + "\n", encoding="utf-8")

@@ -668,27 +668,40 @@ class Optimizer:
         if not whole.bundles and not own:
             return  # how it is compiled is no matter of inputs
         told = None if (over := self._is_over(_RESERVED)) else self._replayed(whole)
-        resting = [bundle for bundle in whole.bundles if bundle.compared] if told is None else []
-        if not resting and (told is None or not told.different):
+        one = self.leave_out_uncompared(over) if told is None else whole
+        if told is None or not told.different:
             self.replayed, self._replayed_with = told, whole
-            return
-        self.best = None  # it is wrong for some inputs, or nothing says that it is right
-        why = Reason(told.different[0], "different") if told is not None else _NOT_COMPARED
-        right = [bundle for bundle in whole.bundles if bundle not in resting]
-        for bundle in resting:
-            self._drop_for(bundle, _NOT_COMPARED)
-        if told is not None:
-            own = self._wrong_settings(whole, own, why)
-            whole = replace(whole, settings=tuple(each for each in whole.settings if each not in own))
-            right = [bundle for bundle in whole.bundles if self._is_right(bundle, whole)]
-        one = self._of(right, whole)
-        if (one.changed or one.settings) and not over:
+        else:
+            self.best = None
+            own = self._wrong_settings(whole, own, Reason(told.different[0], "different"))
+            rest = replace(whole, settings=tuple(each for each in whole.settings if each not in own))
+            one = self._of([bundle for bundle in whole.bundles if self._is_right(bundle, rest)], rest)
+        if one is not whole and (one.changed or one.settings) and not over:
             state = self._time(one)
             if is_verified(state) and self._consider(one, state):
                 self.replayed, self._replayed_with = self._replayed(one), one
         if self.replayed is not None and self.replayed.different:
             self._drop_fixes(one, Reason(self.replayed.different[0], "different"))
             self.best = self.replayed = None
+
+    def leave_out_uncompared(self, over: bool = True) -> Configuration:
+        """Return the best configuration without fixes that only changed inputs can show to be right.
+
+        Where it has some and was not compared with changed inputs, it is no longer the best. ``over``: nothing else
+        is measured.
+        """
+        one = self.best.configuration if self.best else Configuration()
+        right = [bundle for bundle in one.bundles if not bundle.compared]
+        if one == self._replayed_with or len(right) == len(one.bundles):
+            return one
+        self.best = None
+        for bundle in one.bundles:
+            if bundle.compared:
+                self._drop_for(bundle, _NOT_COMPARED)
+        rest = self._of(right, one)
+        if over and (rest.bundles or rest.settings):
+            self._drop(rest, Reason("not measured by itself, for want of time", "not tried"))
+        return rest
 
     def _wrong_settings(
         self, whole: Configuration, own: tuple[TorchSetting, ...], why: Reason

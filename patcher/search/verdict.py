@@ -175,7 +175,8 @@ class Verdict:
     def _not_tried(self) -> list[str]:
         """What might still be faster, where the budget was over first."""
         what = [one.what.removeprefix("no fixes, ") for one in self.dropped if one.outcome == "not tried"]
-        return [f"not tried, for the budget was over: {', '.join(what)}; --budget gives more"] if what else []
+        why, more = ("it was interrupted", "") if self.interrupted else ("the budget was over", "; --budget gives more")
+        return [f"not tried, for {why}: {', '.join(what)}{more}"] if what else []
 
     @property
     def _how(self) -> str:
@@ -192,7 +193,7 @@ class Verdict:
         pairs = self._pairs()[:3]
         if self.word == "already-best":
             now = ", ".join(f"{name} {pair.before}" for name, pair in pairs)
-            return [f"{now}: no fix gave fewer graphs. Nothing was changed."]
+            return [f"{now}: no fix gave fewer graphs. Nothing was changed.", *self._not_tried]
         now = ", ".join(f"{name} {_count(pair.before)} -> {_count(pair.after)}" for name, pair in pairs)
         return [f"{now}, results equal", self._kept(), *filter(None, [self._replayed, self._how])]
 
