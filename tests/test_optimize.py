@@ -424,6 +424,34 @@ def test_a_program_that_compiles_nothing_is_told_to(search: Callable[..., Optimi
     assert found.lines[-1].startswith("compile with: model.compile()")
 
 
+@pytest.mark.parametrize(("graphs", "word"), [(4, "already-best"), (0, "do-not-compile")])
+def test_where_counts_decide_and_nothing_is_kept_nothing_is_optimized(
+    search: Callable[..., Optimizer], graphs: int, word: str
+) -> None:
+    one = search(lambda codes, settings: Measured(15.0, breaks=3), goal="graphs", parts=frozenset[str]())
+    assert one.base is not None
+    case = one.base.results.cases[0]
+    fewer = tuple(replace(v, figures=v.figures and replace(v.figures, launches=graphs)) for v in case.variants)
+    one.base = replace(one.base, results=replace(one.base.results, cases=(replace(case, variants=fewer),)))
+    found = verdict(one, "model.compile()", compiles=False)
+    assert (found.word, found.call if graphs else found.said.partition(":")[0]) == (
+        word,
+        "model.compile()" if graphs else "nothing is in graphs",
+    )
+
+
+def test_a_program_that_does_not_repeat_itself_is_a_failure(search: Callable[..., Optimizer]) -> None:
+    one = search(lambda codes, settings: Measured(15.0))
+    assert one.base is not None
+    case = one.base.results.cases[0]
+    apart = replace(case.comparisons[0], differences=("weights after build(): a.weight has other values",))
+    cases = (replace(case, comparisons=(apart, *case.comparisons[1:])),)
+    one.base = replace(one.base, results=replace(one.base.results, cases=cases))
+    told = "failed: your program does not repeat itself: in a second run a.weight has other values; seed its random"
+    found = verdict(one)
+    assert (found.status, found.lines[0][: len(told)]) == (2, told)
+
+
 @pytest.mark.parametrize("compiles", [True, False])
 def test_what_computes_something_else_compiled_is_not_equal(search: Callable[..., Optimizer], compiles: bool) -> None:
     one = search(lambda codes, settings: Measured(15.0))

@@ -168,7 +168,7 @@ def optimize(
         lines = ["interrupted before anything was measured. Nothing was changed."]
         status = INTERRUPTED
     elif interrupted:
-        lines.insert(0, "interrupted: this is the best that was found")
+        lines.insert(0, "interrupted: this is the best that was found" if best else "interrupted")
         status = INTERRUPTED if best is None else status
     return Told(status, "".join(f"{line}\n" for line in lines))
 

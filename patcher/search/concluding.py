@@ -11,6 +11,7 @@ from patcher.diagnose.bench import State
 from patcher.harness.compare import chosen
 from patcher.harness.measured import Tree
 from patcher.search.judged import (
+    WEIGHTS,
     Best,
     Configuration,
     Span,
@@ -21,6 +22,7 @@ from patcher.search.judged import (
     is_less,
     is_verified,
     span_of,
+    unrepeated,
 )
 from patcher.search.optimizing import Optimizer
 from patcher.search.remedies import OF_MACHINE, named
@@ -31,8 +33,8 @@ def verdict(search: Optimizer, call: str = "", compiles: bool = True) -> Verdict
     """What the search has come to. ``compiles``: whether the program compiles by itself."""
     base, best = search.base, search.best
     seconds = round(time.monotonic() - search.began, 1)
-    if base is None:
-        return Verdict("failed", search.goal, seconds=seconds, said=_failure(search.counted))
+    if base is None or unrepeated(base):
+        return Verdict("failed", search.goal, seconds=seconds, said=_failure(base or search.counted))
     place = base.results.environment
     counted, compiles = search.goal == GRAPHS, compiles or "call" not in search.parts
     unit = GRAPHS if counted else "latency"
@@ -92,8 +94,10 @@ def verdict(search: Optimizer, call: str = "", compiles: bool = True) -> Verdict
         fixes = [Dropped(bundle.label, "eager is as fast") for bundle in (best.configuration.bundles if best else ())]
         why = named(fixed or unfixed)
         return replace(told, word="do-not-compile", dropped=(*told.dropped, *fixes), said=why)
+    if best is None and counted and not told.graphs.before:
+        return replace(told, word="do-not-compile", said=named(unfixed))
     if best is None:
-        return replace(told, word="already-best" if compiles else "optimized", call=call)
+        return replace(told, word="already-best" if compiles or counted else "optimized", call=call)
     one = best.configuration
     given = {setting.name: setting.value for setting in one.settings}
     return replace(
@@ -138,6 +142,8 @@ def _difference(state: State, tree: Tree) -> float | None:
 
 def _failure(state: State | None) -> str:
     """What keeps a case from being measured."""
+    if state is not None and (what := unrepeated(state).removeprefix(WEIGHTS)):
+        return f"your program does not repeat itself: in a second run {what}; seed its random numbers"
     for case in state.results.cases if state else ():
         for variant in case.variants:
             if variant.tree == "original" and variant.status == "timeout":

@@ -17,6 +17,7 @@ from patcher.settings import TorchSetting
 
 SHARE = 0.03  # of the time: quartiles of few passes are narrow by chance, and less than this is no gain
 _ROUGH = 0.05  # of what is measured once
+WEIGHTS = "weights after build(): "  # what begins a difference that is there before anything is called
 FIRST_STRATEGIES = (("dynamic-dim", "maybe"),)  # strategies to begin with: marks that keep nothing from being compiled
 
 
@@ -157,6 +158,12 @@ def apart_from_eager(state: State, tree: Tree) -> Iterator[str]:
     for case in state.results.cases:
         one = case.comparison(tree, "compiled", state.results.modes[0])
         yield from ("nothing was compared",) if one is None else apart(one, case.tolerance)
+
+
+def unrepeated(state: State) -> str:
+    """Return what is different in a second run of the program, up to its first recorded call; "" for nothing."""
+    found = (one for case in state.results.cases for one in case.comparisons if one.tree == "original")
+    return next((text for one in found for text in one.differences if text.startswith(WEIGHTS)), "")
 
 
 def cold_seconds(figures: Sequence[Figures]) -> float | None:

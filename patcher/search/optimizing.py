@@ -41,6 +41,7 @@ from patcher.search.judged import (
     settles,
     span_of,
     told,
+    unrepeated,
     why_not,
 )
 from patcher.search.pool import Pool, Trial, room_of
@@ -125,7 +126,9 @@ class Optimizer:
         narrow = bool(self.bench.elsewhere) or self._counts_decide
         self._pool.at_once = 1 if narrow else self.at_once
         if not self._is_wide:
-            self._see(self._count(Configuration()))
+            self._see(counted := self._count(Configuration()))
+            if unrepeated(counted):
+                return
             self._pool.at_once = 1 if narrow else room_of(self._count(Configuration()))
         if self._is_wide:
             forms = list[Configuration]()

@@ -128,7 +128,7 @@ class Verdict:
         if self.word == "failed":
             return [f"failed: {self.said}. Nothing was changed."]
         if self.goal == GRAPHS and self.word == "do-not-compile":
-            return [f"compiled as it was failed: {self.said}. Nothing was changed.", *self._not_tried]
+            return [f"do not compile this model: {self.said}. Nothing was changed.", *self._not_tried]
         if self.goal == GRAPHS:
             return self._counted()
         before = ": not measured (--budget gives more)" if self.before_cut else f" {_ms(self.before_ms)}"
@@ -186,14 +186,16 @@ class Verdict:
     def against_eager(self) -> str:
         """What is said where nothing is faster than eager beyond noise."""
         faster = bool(self.after_ms and self.eager_ms and self.after_ms < self.eager_ms)
-        return "no gain over eager beyond noise" if faster else "eager is fastest"
+        told = "no gain over eager beyond noise" if faster else "eager is fastest"
+        return f"{told} of what was measured" if self._not_tried else told
 
     def _counted(self) -> list[str]:
         """The lines where counts decide."""
         pairs = self._pairs()[:3]
         if self.word == "already-best":
             now = ", ".join(f"{name} {pair.before}" for name, pair in pairs)
-            return [f"{now}: no fix gave fewer graphs. Nothing was changed.", *self._not_tried]
+            why = "nothing was kept" if self._not_tried else "no fix gave fewer graphs"
+            return [f"{now}: {why}. Nothing was changed.", *self._not_tried]
         now = ", ".join(f"{name} {_count(pair.before)} -> {_count(pair.after)}" for name, pair in pairs)
         return [f"{now}, results equal", self._kept(), *filter(None, [self._replayed, self._how])]
 
