@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -55,18 +56,7 @@ def fleeting(rules: Sequence[Rule]) -> click.Command:
     @click.option("-q", "--quiet", is_flag=True, help="No progress; only the table and errors.")
     @click.option("--no-color", is_flag=True, help="Nothing is coloured here; for symmetry.")
     def many(
-        manifest: str,
-        scheduler: str | None,
-        patience: float | None,
-        jobs: int | None,
-        only: tuple[str, ...],
-        do: tuple[str, ...],
-        again: bool,
-        rows: str | None,
-        output: tuple[str, ...],
-        format_: str,
-        quiet: bool,
-        no_color: bool,
+        manifest: str, scheduler: str | None, patience: float | None, jobs: int | None, **given: Any
     ) -> calls.Told:
         """Scan, test, diagnose or prove many models and cases, and write one table of what came of it.
 
@@ -78,12 +68,12 @@ def fleeting(rules: Sequence[Rule]) -> click.Command:
         read = load(manifest)
         asked = Asked(
             manifest=read,
-            rows=Path(rows) if rows else read.file.with_suffix(".rows.jsonl"),
-            outputs=tuple(map(Path, output)),
-            format=format_,
-            only=only,
-            do=do,
-            again=again,
+            rows=Path(given["rows"]) if given["rows"] else read.file.with_suffix(".rows.jsonl"),
+            outputs=tuple(map(Path, given["output"])),
+            format=given["format_"],
+            only=given["only"],
+            do=given["do"],
+            again=given["again"],
             command=shlex.join([*program_words(), *sys.argv[1:]]),
         )
 
@@ -92,8 +82,8 @@ def fleeting(rules: Sequence[Rule]) -> click.Command:
                 return _here(todo, rules, jobs)
             return _scheduled(scheduler, todo, rules, jobs, patience)
 
-        silent = quiet or not sys.stderr.isatty()
-        with _Shown(silent=quiet, lines=silent) as shown:
+        silent = given["quiet"] or not sys.stderr.isatty()
+        with _Shown(silent=given["quiet"], lines=silent) as shown:
             return fleet(asked, rules, places, shown.event, shown.line)
 
     return many

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import click
 
@@ -34,17 +35,7 @@ def integrating() -> click.Command:
     @click.option("--backup-dir", metavar="DIR", help="Where to save them (default: .fix-compile in the project).")
     @click.option("-q", "--quiet", is_flag=True, help="Only results and errors.")
     @click.option("--no-color", is_flag=True, help="No colours (also: NO_COLOR in the environment).")
-    def integrate(
-        scripts: tuple[str, ...],
-        dry_run: bool,
-        yes: bool,
-        model: str,
-        module: str,
-        backup: bool,
-        backup_dir: str | None,
-        quiet: bool,
-        no_color: bool,
-    ) -> calls.Told:
+    def integrate(scripts: tuple[str, ...], model: str, module: str, **given: Any) -> calls.Told:
         """Give a script that compiles nothing torch.compile: six arguments, the call, checkpoints as before.
 
         The first SCRIPT is the one that is run. The others are files of it that may change as well: where its parser is
@@ -55,15 +46,15 @@ def integrating() -> click.Command:
             raise click.UsageError(f"--module takes a name as Python has them, not {module!r}")
         paths = given_paths(scripts, (), "integrate")
         config = load(paths[0])
-        store = calls.store_for(paths[0], config, backup_dir)
+        store, quiet = calls.store_for(paths[0], config, given["backup_dir"]), given["quiet"]
         outcome = integrated(paths, Wanted(model, module))
-        if dry_run or not outcome.results:
-            return shown(outcome, quiet, colour(no_color))
-        if not yes and asks():
-            say(shown(outcome, quiet, colour(no_color)))
+        if given["dry_run"] or not outcome.results:
+            return shown(outcome, quiet, colour(given["no_color"]))
+        if not given["yes"] and asks():
+            say(shown(outcome, quiet, colour(given["no_color"])))
             if not _agreed(len(outcome.results)):
                 return calls.Told(calls.OK, err=("nothing was changed",))
-        return write_down(outcome, store if backup else None, sys.argv[1:], program(), quiet)
+        return write_down(outcome, store if given["backup"] else None, sys.argv[1:], program(), quiet)
 
     return integrate
 
