@@ -81,6 +81,7 @@ PRINT = Site("net.py:25", "Failed to trace builtin operator", 1, stack=("net.py:
         ("tensor 'x' requires_grad mismatch. expected requires_grad=1", Guard("requires_grad", "x")),
         ("tensor 'x' rank mismatch. expected 2, actual 3", Guard("rank", "x")),
         ("2 <= places.size()[1]  # rows, length = places.shape", Guard("size", "places", 1, True)),
+        ("Cache line invalidated because list(dict.keys(f.state))[0] got deallocated", Guard("object", "")),
         ("something 17 that nobody knows 4", Guard("other", "something N that nobody knows N")),
     ],
 )

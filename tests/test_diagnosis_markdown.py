@@ -9,7 +9,7 @@ from typing import get_args
 
 import pytest
 
-from patcher.diagnose.diagnosis import Advice, Cause, Diagnosis, Fate, Impact, Outcome, ProposedFix
+from patcher.diagnose.diagnosis import Advice, Cause, Diagnosis, Fate, Impact, Outcome, ProposedFix, Tried
 from patcher.harness.measured import from_json
 from patcher.report.diagnosis_markdown import diagnosis_markdown
 from patcher.report.markdown import blocks
@@ -17,7 +17,7 @@ from patcher.report.markdown.causes import impact
 from patcher.report.reading import READING, SEVERITY
 from patcher.report.sections import TITLES
 from tests import diagnosis_samples as samples
-from tests.test_compare import document, toy
+from tests.test_compare import document, failing, toy
 
 
 def section(page: str, title: str) -> str:
@@ -321,6 +321,24 @@ def test_a_fix_that_was_kept_is_ticked() -> None:
     assert still.startswith("- [ ] Cause 1") and still.endswith("Tried: FC101, kept.")
 
 
+def test_a_case_that_does_not_begin_has_a_short_report() -> None:
+    results = from_json(document(toy(oe=failing("case-error"), oc=failing("skipped"))))
+    failed = dataclasses.replace(samples.broken(), results=results, problems=("toy: original eager: no",))
+    lines = diagnosis_markdown(failed).splitlines()
+    assert "- toy: original eager: no" in lines and "Mend it" in lines[-5] and len(lines) < 12
+
+
+def test_what_a_kept_setting_has_removed_is_ticked_and_lines_stay_lines() -> None:
+    proof = samples.proven().proof
+    assert proof is not None
+    setting = Tried(("capture_scalar_outputs = True",), (), "kept", "part of the best configuration")
+    proof = dataclasses.replace(proof, tried=(setting,), ending="now 5 ms\nkept 1 setting")
+    diagnosis = dataclasses.replace(samples.proven(), proof=proof)
+    text = recommended(samples.cause(fixes=(FIX,), fate="removed", title="print", where="m.py:1"), diagnosis)
+    assert text == "- [x] Cause 1, print at `m.py:1`: removed by `capture_scalar_outputs = True`, which was kept."
+    assert "- Now 5 ms.\n- Kept 1 setting.\n" in diagnosis_markdown(diagnosis)
+
+
 def test_recommendations_are_in_order_of_severity() -> None:
     causes = tuple(
         samples.cause(number, severity=severity) for number, severity in enumerate(("low", "high", "medium"), 1)
@@ -375,7 +393,7 @@ def test_diagnostics_with_their_ending() -> None:
 
 def test_commands_go_on_from_the_report() -> None:
     page = section(told(), "## Diagnostic commands")
-    assert "html models --prove\n" in page and "--trace" not in page
+    assert "html models --prove --unsafe\n" in page and "--trace" not in page
     assert "--trace trace" in section(told(trace=""), "## Diagnostic commands")
     assert "--prove" not in section(diagnosis_markdown(samples.proven()), "## Diagnostic commands")
     assert "--prove" not in section(diagnosis_markdown(samples.empty()), "## Diagnostic commands")

@@ -39,6 +39,7 @@ from patcher.harness.measured import (
 )
 from patcher.results import FileResult
 from patcher.search import optimizing, pool
+from patcher.search.call import _proof
 from patcher.search.concluding import verdict
 from patcher.search.optimizing import Optimizer
 from patcher.search.remedies import for_errors
@@ -348,7 +349,10 @@ def test_a_gain_is_beyond_noise_settled_and_equal(
 
 
 def test_what_eager_does_as_fast_is_not_compiled(search: Callable[..., Optimizer]) -> None:
-    found = verdict(search(lambda codes, settings: Measured(5.0), eager=4.0))
+    one = search(lambda codes, settings: Measured(5.0), eager=4.0)
+    found = verdict(one)
+    told = [fate.outcome for fate in _proof(one, None, found).tried]
+    assert told and "kept" not in told, "the report says what the verdict says"
     assert (found.word, found.status, found.after_ms) == ("do-not-compile", 1, 5)
     assert found.fixes == ()
     assert "do not compile this model for latency on this device (cpu); eager is fastest" in found.lines[0]

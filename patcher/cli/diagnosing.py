@@ -86,7 +86,7 @@ def diagnosing(rules: Sequence[Rule]) -> click.Command:
             only=how["only"],
             trace=how["trace"] or "",
             command=(*program_words(), *sys.argv[1:]),
-            verify=lambda codes: "" if log else shlex.join([*program_words(), *_verifying(how, codes), *paths]),
+            verify=lambda *of: "" if log else shlex.join([*program_words(), *_verifying(how, *of), *paths]),
             log=Path(log) if log else None,
         )
         shown, told = (None, None) if how["quiet"] else (measuring(), first)
@@ -112,14 +112,11 @@ def _log(from_log: str | None, from_trace: str | None, needs_run: bool) -> str:
     return log
 
 
-def _verifying(how: Mapping[str, Any], codes: Sequence[str]) -> list[str]:
+def _verifying(how: Mapping[str, Any], codes: Sequence[str], unsafe: bool) -> list[str]:
     """The words that measure in the same way again, with the fixes of these rules."""
-    quick = how["quick"] or not codes
-    words = [
-        *(["test", "--dry-run", "--select", ",".join(codes)] if codes else ["diagnose"]),
-        *(["--quick"] if quick else []),
-    ]
-    for key in ("case", "package", "vary", "mode", "backend", "python"):
+    words = ["test", "--dry-run", "--select", ",".join(codes)] if codes else ["diagnose"]
+    words += [*(["--quick"] if how["quick"] or not codes else []), *(["--unsafe"] if unsafe or how["unsafe"] else [])]
+    for key in ("case", "package", "vary", "mode", "backend", "python", "strategy", "capacity"):
         values = how[key] if isinstance(how[key], tuple) else (how[key],)
-        words += [word for value in values if value for word in (f"--{key}", value)]
+        words += [word for value in values if value for word in (f"--{key}", str(value))]
     return words

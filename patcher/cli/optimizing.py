@@ -181,10 +181,11 @@ def optimizing(rules: Sequence[Rule], word: str, command: Sequence[str]) -> clic
             agree, write = _agreeing(how["yes"], word != "tune"), lambda made: write_down(made, store)
             done = optimize(analysis, settings, request, asked, meter, say, agree, write, outcome)
             return with_budgets(done, request, paths, asked.command) if how["lock"] else done
-        except (ProgramError, CaseError, NoCaseError, ConfigError, RunError) as error:
-            return failed(str(error), goal, told, ())
-        except RecordingError as error:
-            return failed(str(error), goal, told, error.tail)
+        except (ProgramError, CaseError, NoCaseError, ConfigError, RunError, RecordingError) as error:
+            return failed(str(error), goal, began, told, getattr(error, "tail", ()))
+        except click.ClickException as error:
+            failed(error.message, goal, began, told)
+            raise
         finally:
             if forks is not None:
                 forks.close()

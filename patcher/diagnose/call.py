@@ -58,7 +58,7 @@ class Asked:
     only: tuple[str, ...]
     trace: str
     command: tuple[str, ...]
-    verify: Callable[[Sequence[str]], str]
+    verify: Callable[[Sequence[str], bool], str]
     log: Path | None = None
 
 

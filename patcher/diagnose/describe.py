@@ -42,7 +42,7 @@ class Context:
 
     ``diff``: of the fix that a finding belongs to. ``after``: what remains with the fixes, None
     where that is not known. ``again``: the keys of what a second run showed, None without one. ``launches``: of one
-    settled pass. ``verify``: the command that shows what the fixes of rules with these codes do.
+    settled pass. ``verify``: the command that shows what the fixes of rules with these codes do, unsafe ones or not.
     ``generated``: the keys of what there is only when code is generated.
     """
 
@@ -53,7 +53,7 @@ class Context:
     again: frozenset[Key] | None
     launches: int
     torch: str
-    verify: Callable[[Sequence[str]], str]
+    verify: Callable[[Sequence[str], bool], str]
     generated: frozenset[Key] = frozenset()
 
 
@@ -89,7 +89,7 @@ def described(number: int, group: Group, found: Sequence[Found], context: Contex
         registry=registry,
         reference=first.url,
         fixes=tuple(_proposed(f, context) for f in found),
-        verify=context.verify(codes),
+        verify=context.verify(codes, any(f.reported.applicability == "unsafe" for f in found)),
         steady=steady,
         fate=fate,
         after=later.impact if later else None,

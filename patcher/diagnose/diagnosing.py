@@ -51,7 +51,7 @@ class Wanted:
     trace: str = ""
     tolerance: float | None = None
     command: str = ""
-    verify: Callable[[Sequence[str]], str] = lambda codes: ""
+    verify: Callable[[Sequence[str], bool], str] = lambda codes, unsafe: ""
     progress: Progress | None = None
     count_first: bool = False
     say: Callable[[Sequence[str]], None] | None = None

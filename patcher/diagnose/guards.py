@@ -9,7 +9,9 @@ from typing import Literal, cast
 
 _LISTED = 3
 
-About = Literal["size", "stride", "length", "value", "type", "dtype", "device", "rank", "requires_grad", "other"]
+About = Literal[
+    "size", "stride", "length", "value", "type", "dtype", "device", "rank", "requires_grad", "object", "other"
+]
 
 _LOCAL = re.compile(r"L\['(\w+)'\]")
 _LAYOUT = re.compile(r"tensor '(.+?)' (size|stride) mismatch at index (\d+)\. expected (\S+), actual (\S+)")
@@ -17,6 +19,7 @@ _PROPERTY = re.compile(r"tensor '(.+?)' (dtype|device|rank|requires_grad)\b.*? m
 _SIZE_CALL = re.compile(r"([\w.\[\]']+)\.size\(\)\[(\d+)\]")
 _LENGTH = re.compile(r"len\(([^()]+)\) *[=!<>]=? *\d+")
 _VALUE = re.compile(r"^([A-Za-z_][^=<>!]*?) *(?:==|!=|<=|>=|<|>) *(?:-?[\d.]+|True|False|'[^']*')")
+_DELETED = re.compile(r"Cache line invalidated because .+ got deallocated")
 _TYPE = re.compile(r"^___check_(?:type_id|obj_id)\(([^,]+),|^(\S+) is (?:not )?None|^expected type of '(.+?)' to be")
 
 
@@ -39,6 +42,8 @@ class Guard:
             return f"the {self.about} of `{self.subject}` (dim {self.dim})"
         if self.about == "length":
             return f"the number of items in `{self.subject}`"
+        if self.about == "object":
+            return "an object that the compiled code refers to was deleted"
         return f"the {self.about} of `{self.subject}`" if self.about != "other" else f"`{self.subject}`"
 
 
@@ -59,6 +64,8 @@ def told(guards: Sequence[Guard]) -> str:
 def parsed(guard: str) -> Guard:
     """The guard that a recompile names, in Dynamo's spelling (``L['x']`` is the local ``x``)."""
     text = _LOCAL.sub(r"\1", guard.partition("  # ")[0].strip())
+    if _DELETED.search(text):
+        return Guard("object", "")
     if found := _LAYOUT.search(text):
         one = "1" in (found[4], found[5])
         return Guard("size" if found[2] == "size" else "stride", found[1], int(found[3]), one)

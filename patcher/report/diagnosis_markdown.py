@@ -33,7 +33,10 @@ def diagnosis_markdown(diagnosis: Diagnosis) -> str:
         "reading": _reading(diagnosis),
     }
     lines: list[str] = []
-    for section in (_opening(diagnosis), *(sections[name] for name in TITLES)):
+    cases = diagnosis.results.cases if diagnosis.results else ()
+    fails = bool(cases) and all(case.variant("original", "eager").status == "case-error" for case in cases)
+    whole = (_opening(diagnosis), *(sections[name] for name in TITLES))
+    for section in (_problems(diagnosis.problems), _again(diagnosis)) if fails else whole:
         for line in section:
             if line or (lines and lines[-1]):
                 lines.append(line)
@@ -64,12 +67,20 @@ def _problems(problems: Sequence[str]) -> Iterator[str]:
             yield from point(problem)
 
 
+def _again(diagnosis: Diagnosis) -> Iterator[str]:
+    """What to do where no case comes as far as its first call."""
+    yield "Your case fails before anything is compiled. Mend it, then run this again:"
+    yield ""
+    yield block(diagnosis.command, "bash")
+
+
 def _summary(diagnosis: Diagnosis) -> Iterator[str]:
     causes = diagnosis.causes
     yield f"## {TITLES['summary']}"
     yield ""
     if diagnosis.proof is not None:
-        yield from prose(sentence(diagnosis.proof.ending))
+        for line in diagnosis.proof.ending.splitlines():
+            yield from point(sentence(line))
         yield ""
     if causes:
         rows = [(category, *_counted([c for c in causes if c.category == category])) for category in CATEGORIES]

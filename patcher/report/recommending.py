@@ -14,7 +14,7 @@ APPLIES = {"safe": "safe", "unsafe": "unsafe", "display-only": "reported only"}
 
 @dataclass(frozen=True)
 class Recommendation:
-    """``done``: the cause is gone, and a fix of it was kept. ``text``: names in it stand between backticks."""
+    """``done``: what was kept has removed the cause. ``text``: names in it stand between backticks."""
 
     cause: Cause
     done: bool
@@ -45,23 +45,31 @@ def commands(diagnosis: Diagnosis) -> str:
         if not diagnosis.trace and diagnosis.proof is None:
             lines += ["", "# and keep PyTorch's structured trace, for tlparse", f"{diagnosis.command} --trace trace"]
         if diagnosis.proof is None and any(fix.diff for cause in diagnosis.causes for fix in cause.fixes):
-            lines += ["", "# keep the fixes that earn something", f"{diagnosis.command} --prove"]
+            shown = [fix for cause in diagnosis.causes for fix in cause.fixes if fix.diff]
+            unsafe = " --unsafe" * any(fix.applicability == "unsafe" for fix in shown)
+            grades = unsafe if "--unsafe" not in diagnosis.command else ""
+            lines += ["", "# keep the fixes that earn something", f"{diagnosis.command} --prove{grades}"]
     return "\n".join(lines)
 
 
 def _recommended(cause: Cause, proof: Proof | None) -> Recommendation:
-    kept = any(item.outcome == "kept" for fix in cause.fixes for item in _trials(fix, proof))
+    kept = proof is not None and any(item.outcome == "kept" for item in proof.tried)
     return Recommendation(cause, cause.fate == "removed" and kept, _what_to_do(cause, proof))
 
 
 def _what_to_do(cause: Cause, proof: Proof | None) -> str:
+    own = any(item.outcome == "kept" for fix in cause.fixes for item in _trials(fix, proof))
+    kept = [item for item in (proof.tried if proof else ()) if item.outcome == "kept"]
+    if cause.fate == "removed" and kept and not own:
+        settings = [item for item in kept if not item.where] or kept
+        return f"removed by {', '.join(_code(name) for item in settings for name in item.fixes)}, which was kept."
     fixes = [fix for fix in cause.fixes if fix.diff]
     if fixes:
         rules = " and ".join(dict.fromkeys(f"{fix.code} ({APPLIES[fix.applicability]})" for fix in fixes))
         told = {
             "removed": f"{rules} removes it" if " and " not in rules else f"{rules} remove it",
             "remains": f"it is still there with {rules}",
-            "unknown": f"{rules} may remove it, which was not measured",
+            "unknown": f"{rules} may remove it{', which was not measured' if proof is None else ''}",
         }[cause.fate]
         tried = [f"{fix.code}, {item.outcome}" for fix in fixes for item in _trials(fix, proof)]
         return told + (f". Tried: {'; '.join(dict.fromkeys(tried))}." if tried else ".")

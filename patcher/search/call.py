@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -83,10 +84,11 @@ def optimize(
     outcome: Callable[[tuple[FileResult, ...]], Outcome],
 ) -> Told:
     """Search, and write what is best. The lines to print last are in ``err``."""
+    failing = (asked.goal, asked.began, asked.json)
     try:
         need_torch(request.python)
     except RunError as error:
-        return _failed(asked, str(error))
+        return failed(str(error), *failing)
     options = replace(options_for(analysis.first, request, asked.paths, asked.command), memory=request.memory)
     places = Places(analysis.files, options.base, plan.import_roots(analysis.first, options))
     stamps = {path: stamp(path) for path in analysis.files}
@@ -96,7 +98,7 @@ def optimize(
     changing = [file for file in analysis.first if file.changed and not installed(file, request) and not asked.dry_run]
     unwritable += [f"{file.path}: {why}" for file in changing if (why := atomic.why_not(file.path))]
     if unwritable:
-        return _failed(asked, unwritable[0])
+        return failed(unwritable[0], *failing)
     interrupted, cut = False, ""
     with Bench(request.cases, options, *how, forks=asked.forks) as bench:
         search = Optimizer(analysis, settings, bench, options, asked.budget, asked.goal, asked.strategies)
@@ -111,11 +113,11 @@ def optimize(
             now = replace(_concluded(search, asked), files=())
             unfinished = f"not finished: nothing is written yet; the patch: {relative(str(patch))}"
             now = now if now.word == "failed" else replace(now, said=unfinished)
-            _leave(asked, analysis, settings, request, places, search, now)
+            _leave(asked, settings, search, now)
 
         search.keep = keep
         if options.backend != "inductor" and request.backend is None:
-            return _failed(asked, "there is no C++ compiler (g++, clang++ or CXX) with Python's headers; install one")
+            return failed("there is no C++ compiler (g++, clang++ or CXX) with Python's headers; install one", *failing)
         try:
             with signals_as_exceptions():
                 search.run()
@@ -123,7 +125,7 @@ def optimize(
             interrupted = True
         except (RunError, ResultsError, plan.PlanError, OSError) as error:
             if search.best is None:
-                return _failed(asked, str(error))
+                return failed(str(error), *failing)
             cut = f"the search ended early: {error}"
         if interrupted or cut:
             search.leave_out_uncompared()
@@ -149,7 +151,7 @@ def optimize(
     status = found.status
     last = f"report: {', '.join(relative(str(file)) for file in asked.reports)}"
     agreed = bool(changed) and not asked.dry_run and agree(patch.read_bytes())
-    _leave(asked, analysis, settings, request, places, search, replace(found, files=found.files if agreed else ()))
+    _leave(asked, settings, search, replace(found, files=found.files if agreed else ()))
     if agreed and any(stamp(path) != stamps[path] for path in analysis.files):
         lines.append(f"Nothing was changed, for a file was edited meanwhile; the patch: {relative(str(patch))}")
         status = FAILURE
@@ -158,7 +160,7 @@ def optimize(
         restore = next((line for line in str(done.out).splitlines() if " restore" in line), "")
         undo = re.sub(r".*?: (?=\S.* restore)", "", restore)
         lines += [*done.err, f"undo: {undo}          {last}" if undo else last]
-        _leave(asked, analysis, settings, request, places, search, replace(found, written=done.status == OK), undo)
+        _leave(asked, settings, search, replace(found, written=done.status == OK), undo)
         status = max(status, done.status)
     elif changed:
         lines.append(f"Nothing was changed; the patch: {relative(str(patch))}          {last}")
@@ -220,57 +222,40 @@ def _call(settings: Sequence[TorchSetting], asked: Asked) -> str:
     return "; ".join([*lines, *compiling])
 
 
-def _failed(asked: Asked, why: str) -> Told:
-    """The end of a call that could not search."""
-    found = Verdict("failed", asked.goal, said=why)
-    _document(asked, found)
-    return Told(FAILURE, "".join(f"{line}\n" for line in found.lines))
-
-
-def failed(why: str, goal: str, target: Path | None, tail: Sequence[str]) -> Told:
-    """The same, before there is anything to search in; ``tail``: what the user's program has printed last."""
-    found = Verdict("failed", goal, said=why)
-    if target is not None:
-        _write(target, json.dumps(found.json(), indent=1) + "\n")
+def failed(why: str, goal: str, began: float, target: Path | None, tail: Sequence[str] = ()) -> Told:
+    """The end of a call that could not search. ``tail``: what the user's program has printed last."""
+    found = Verdict("failed", goal, seconds=round(time.monotonic() - began, 1), said=why)
+    _document(target, found)
     return Told(FAILURE, "".join(f"{line}\n" for line in found.lines), tuple(f"  {line}" for line in tail))
 
 
-def _document(asked: Asked, found: Verdict) -> None:
-    if asked.json is not None:
-        _write(asked.json, json.dumps(found.json(), indent=1) + "\n")
+def _document(target: Path | None, found: Verdict) -> None:
+    if target is not None:
+        _write(target, json.dumps(found.json(), indent=1) + "\n")
 
 
-def _leave(
-    asked: Asked,
-    analysis: Analysis,
-    settings: Settings,
-    request: Request,
-    places: Places,
-    search: Optimizer,
-    found: Verdict,
-    undo: str = "",
-) -> None:
+def _leave(asked: Asked, settings: Settings, search: Optimizer, found: Verdict, undo: str = "") -> None:
     """Write what is known now: the JSON document and the report. ``undo``: the command that takes it back."""
-    _document(asked, found)
-    state = search.base or search.counted
+    _document(asked.json, found)
+    state, best = search.base or search.counted, search.best if found.word == "optimized" else None
     if state is None:
         return
-    if search.best is not None:
-        state = replace(state, files=search.best.configuration.changed, after=search.best.state.after)
-    wanted = Wanted(request.cases, search.options, request.python, command=" ".join(asked.command))
-    whole = Whole(analysis, settings, wanted, places, state, search.counted, found.seconds)
+    files, after = (best.configuration.changed, best.state.after) if best else ((), ())
+    state = replace(state, files=files, after=after)
+    bench, analysis = search.bench, search.analysis
+    wanted = Wanted(bench.cases, search.options, bench.python, command=" ".join(asked.command))
+    whole = Whole(analysis, settings, wanted, bench.places, state, search.counted, found.seconds)
     told = whole.diagnosis(whole.causes())
     ran = tuple(one for one in told.diagnostics if one.status != "skipped")
-    told = replace(told, diagnostics=ran, proof=replace(_proof(search, found), restore=undo))
+    told = replace(told, diagnostics=ran, proof=replace(_proof(search, best, found), restore=undo))
     for file in asked.reports:
         _write(file, FORMATS[format_of(file)](told))
     if asked.paths:
         latest.keep(told, analysis.files, os.path.realpath(project_root(asked.paths[0])))
 
 
-def _proof(search: Optimizer, found: Verdict) -> Proof:
-    """What was tried, for the report."""
-    best = search.best
+def _proof(search: Optimizer, best: Best | None, found: Verdict) -> Proof:
+    """What was tried, for the report. ``best``: what was kept."""
     one, why = best.configuration if best else Configuration(), "part of the best configuration"
     tried = [Tried((kept.told,), (), "kept", why) for kept in one.settings]
     for bundle in one.bundles:
@@ -281,7 +266,7 @@ def _proof(search: Optimizer, found: Verdict) -> Proof:
     before = search.base.totals("original") if search.base else None
     after = best.state.totals("patched") if best else None
     results, judgement = (best.state.results, best.state.judgement) if best else (None, None)
-    ending = " ".join(found.lines)
+    ending = "\n".join(found.lines)
     return Proof(tuple(tried), before, after, search.bench.measured, ending, results, judgement)
 
 

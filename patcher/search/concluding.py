@@ -91,9 +91,10 @@ def verdict(search: Optimizer, call: str = "", compiles: bool = True) -> Verdict
     runs_now = compiles and best is not None and before is None and not is_less(alone, least)
     slower = not counted and not runs_now and not is_less(least, alone)
     if slower and (search.against_eager or best is None):
-        fixes = [Dropped(bundle.label, "eager is as fast") for bundle in (best.configuration.bundles if best else ())]
-        why = named(fixed or unfixed)
-        return replace(told, word="do-not-compile", dropped=(*told.dropped, *fixes), said=why)
+        kept = best.configuration if best else Configuration()
+        names = [*(bundle.label for bundle in kept.bundles), *(setting.told for setting in kept.settings)]
+        dropped = (*told.dropped, *(Dropped(name, "eager is as fast") for name in names))
+        return replace(told, word="do-not-compile", dropped=dropped, said=named(fixed or unfixed))
     if best is None and counted and not told.graphs.before:
         return replace(told, word="do-not-compile", said=named(unfixed))
     if best is None:
