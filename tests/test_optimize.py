@@ -19,7 +19,7 @@ from patcher.analysis import Analysis
 from patcher.diagnose.bench import Begun, State
 from patcher.diagnose.places import Places
 from patcher.harness import plan
-from patcher.harness.compare import Judgement, VerdictStatus
+from patcher.harness.compare import BUDGET_OVER, Judgement, VerdictStatus, ended
 from patcher.harness.compare import Verdict as CaseVerdict
 from patcher.harness.measured import (
     CallFigures,
@@ -41,6 +41,7 @@ from patcher.results import FileResult
 from patcher.search import optimizing, pool
 from patcher.search.call import _proof
 from patcher.search.concluding import verdict
+from patcher.search.judged import why_not
 from patcher.search.optimizing import Optimizer
 from patcher.search.remedies import for_errors
 from patcher.search.verdict import Dropped, Kept, Pair, Verdict
@@ -346,6 +347,20 @@ def test_a_gain_is_beyond_noise_settled_and_equal(
     search: Callable[..., Optimizer], measured: Measured, word: str
 ) -> None:
     assert verdict(search(lambda codes, settings: measured)).word == word
+
+
+def test_what_the_budget_cut_off_was_not_tried(search: Callable[..., Optimizer]) -> None:
+    one = search(lambda codes, settings: Measured(5.0, equal=False), eager=4.0)
+    assert one.base is not None and why_not(one.base).outcome != "not tried"
+    cut = Measurement("patched", "compiled", "default", "timeout", BUDGET_OVER)
+    case = replace(one.base.results.cases[0], variants=(*one.base.results.cases[0].variants[:2], cut))
+    why = why_not(replace(one.base, results=replace(one.base.results, cases=(case,))))
+    assert (why.text, why.outcome) == ("not tried: the budget was used up", "not tried")
+    assert ended(cut) == "patched compiled (default): not measured: the budget was used up"
+    one.dropped = [Dropped("FC102 in Net.forward", *why)]
+    first, last = verdict(one).lines[0], verdict(one).lines[-1]
+    assert first.endswith("eager is fastest of what was measured. Nothing was changed.")
+    assert last == "not tried, for the budget was over: FC102 in Net.forward; --budget gives more"
 
 
 def test_what_eager_does_as_fast_is_not_compiled(search: Callable[..., Optimizer]) -> None:

@@ -22,6 +22,7 @@ ENDED: dict[str, str] = {
     "skipped": "was not run",
 }
 
+BUDGET_OVER = "the budget was used up"  # what run.py says of a variant that hit no time limit of its own
 # Compiled code is compared with what compiling does to the original: it may be off by this much more.
 _MAE_EXCUSE, _RELATIVE_EXCUSE = 2, 4
 _FLOAT32 = 2.0**-23
@@ -122,7 +123,8 @@ def as_much(before: Warm, after: Warm, eager: Warm, patched: Warm) -> bool:
 
 def ended(measurement: Measurement) -> str:
     """How a variant that is not ok has ended, for people: ``patched eager: crashed: ValueError: ...``."""
-    told = f"{measurement.name}: {ENDED.get(measurement.status, measurement.status)}"
+    cut = measurement.message == BUDGET_OVER
+    told = f"{measurement.name}: {'not measured' if cut else ENDED.get(measurement.status, measurement.status)}"
     if measurement.message:
         return f"{told}: {measurement.message}"
     return f"{told} after {measurement.seconds:.0f} s" if measurement.status == "timeout" else told

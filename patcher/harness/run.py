@@ -600,7 +600,8 @@ class _Run:
             return True
         now, memory = time.monotonic(), self._plan["memory"]
         if now > one.start + one.limit:
-            one.ended = "timeout", f"did not end within {one.limit:g} seconds"
+            cut = one.job.program != COMPARING and 0 < self._plan.get("until", 0.0) <= now
+            one.ended = "timeout", "the budget was used up" if cut else f"did not end within {one.limit:g} seconds"
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 if WHERE is not None:
                     os.kill(one.process.pid, WHERE)

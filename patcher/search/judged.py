@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 from patcher.diagnose.bench import State
 from patcher.diagnose.better import TIMED, Standing, captures_less, operators, standing
 from patcher.diagnose.relations import Bundle
-from patcher.harness.compare import apart
+from patcher.harness.compare import BUDGET_OVER, apart
 from patcher.harness.measured import Figures, Tree
 from patcher.results import FileResult
 from patcher.search.verdict import GRAPHS, UNITS, Fate
@@ -66,6 +66,9 @@ class Reason(NamedTuple):
 
     text: str
     outcome: Fate = "not better"
+
+
+NOT_TRIED = Reason("not tried: the budget was used up", "not tried")
 
 
 @dataclass(frozen=True)
@@ -185,6 +188,8 @@ def differs(state: State) -> bool:
 
 def why_not(state: State) -> Reason:
     """Why a state does not count as verified."""
+    if any(variant.message == BUDGET_OVER for case in state.results.cases for variant in case.variants):
+        return NOT_TRIED
     for found in state.judgement.verdicts:
         if found.status not in ("equivalent", "unproven"):
             outcome: Fate = "different" if found.status == "different" else "failed"

@@ -28,6 +28,7 @@ from patcher.observed import observations
 from patcher.options import strategies_of, strategy_key
 from patcher.search.judged import (
     FIRST_STRATEGIES,
+    NOT_TRIED,
     Best,
     Configuration,
     Reason,
@@ -69,7 +70,6 @@ _REPLAYED, _MOST_REPLAYED = 0.05, 20.0  # of the budget, and seconds: for change
 _UNSETTLED = "still recompiles in the last pass, or fell back to eager"
 _CUDA_GRAPHS = TorchSetting("argument", "mode", "reduce-overhead")
 _KERNELS = TorchSetting("argument", "mode", "max-autotune-no-cudagraphs")
-_NOT_TRIED = Reason("not tried: the budget was used up", "not tried")
 _NOT_COMPARED = Reason("not compared with changed inputs, for want of time", "not tried")
 
 
@@ -363,7 +363,7 @@ class Optimizer:
         incumbent = self.best
         for one, state in results:
             if state is None:
-                self._drop(one, _NOT_TRIED)
+                self._drop(one, NOT_TRIED)
                 continue
             ended.append((one, state))
             if self.base is None and (not self._is_wide or one == Configuration()):
@@ -436,7 +436,7 @@ class Optimizer:
         self.best = incumbent
         for one in finalists or [one for one, _ in self._failed_together[:_MOST_ALONE]]:
             if self._is_over(_RESERVED + (0.2 if self.best is not None else 0.0)):
-                self._drop(one, _NOT_TRIED)
+                self._drop(one, NOT_TRIED)
                 cut = True
                 continue
             state = self._time(one)
