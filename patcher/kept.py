@@ -6,11 +6,13 @@ import contextlib
 import dataclasses
 import enum
 import hashlib
+import importlib
 import io
 import os
 import pickle
 import secrets
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +33,30 @@ def user_folder() -> Path:
     where = "LOCALAPPDATA" if sys.platform == "win32" else "XDG_CACHE_HOME"
     base = Path(os.environ.get(where) or os.path.expanduser("~/.cache"))  # noqa: PTH111 - "~" may stay as it is
     return base.absolute() / "fix-compile"
+
+
+@contextlib.contextmanager
+def alone(root: str, waiting: Callable[[str], None]) -> Iterator[None]:
+    """Hold the lock of the project ``root``, which the system frees when a process ends.
+
+    ``waiting``: is told the id of the process that holds it, once. Without locks, as on Windows, nobody waits.
+    """
+    with contextlib.ExitStack() as held:
+        with contextlib.suppress(ImportError, OSError):
+            fcntl, folder = importlib.import_module("fcntl"), user_folder() / "locks"
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            name = hashlib.sha256(root.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+            file = held.enter_context((folder / name).open("a+", encoding="utf-8"))
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                file.seek(0)
+                waiting(file.read())
+                fcntl.flock(file, fcntl.LOCK_EX)
+            file.truncate(0)
+            file.write(str(os.getpid()))
+            file.flush()
+        yield
 
 
 def load(folder: Path, name: str) -> Any:

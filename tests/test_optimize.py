@@ -39,7 +39,7 @@ from patcher.harness.measured import (
 )
 from patcher.results import FileResult
 from patcher.search import optimizing, pool
-from patcher.search.call import _proof
+from patcher.search.call import _diff, _proof
 from patcher.search.concluding import verdict
 from patcher.search.judged import why_not
 from patcher.search.optimizing import Optimizer
@@ -572,6 +572,17 @@ def test_the_last_lines_say_all_that_is_needed() -> None:
     assert found.json()["written"] is False
     cut = replace(found, before_ms=None, before_cut=True, fixes=())
     assert "| compiled as it was: not measured (--budget gives more) | now 98.1 ms (5.5x eager), " in cut.lines[0]
+
+
+def test_an_assumption_stands_beside_its_hunk(search: Callable[..., Optimizer]) -> None:
+    one = search(lambda codes, settings: Measured(5.0))
+    assert one.best is not None
+    (file,) = one.best.configuration.changed
+    assert file.patch is not None
+    fixed = (replace(file.patch.fixed[0], applicability="unsafe", assumption="taken for granted: `y` is small"),)
+    told = _diff([replace(file, patch=replace(file.patch, fixed=fixed))], one.bench.places).decode()
+    heads = [line for line in told.splitlines() if line.startswith("@@")]
+    assert heads[0].endswith("@@ assumes: `y` is small") and "assumes" not in "".join(heads[1:])
 
 
 def test_compiled_results_that_differ_come_first() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -312,3 +313,22 @@ def test_what_a_star_brings_counts(folder: Path, tmp_path: Path) -> None:
     beside.write_text("def print(x):\n    return x\n")
     after = {Path(r.path).name: r.after for r in both(folder)}
     assert {name for name in before if before[name] != after[name]} == {"starred.py"}
+
+
+def test_a_second_run_on_a_project_waits_for_the_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("fcntl")
+    monkeypatch.setenv("FIX_COMPILE_CACHE", str(tmp_path))
+    told: list[str] = []
+    began, done = threading.Event(), threading.Event()
+
+    def second() -> None:
+        with kept.alone("/project", lambda process: (told.append(process), began.set())[0]):
+            done.set()
+
+    with kept.alone("/project", told.append), kept.alone("/other", told.append):
+        thread = threading.Thread(target=second)
+        thread.start()
+        assert began.wait(10)
+        assert told == [str(os.getpid())] and not done.is_set()
+    thread.join(10)
+    assert done.is_set()

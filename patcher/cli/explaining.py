@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import click
 
@@ -55,16 +56,7 @@ def selftesting(rules: Sequence[Rule], own: OwnRules) -> click.Command:
     @click.option("--no-cache", is_flag=True, help="Execute again what was executed before with the same PyTorch.")
     @click.option("-q", "--quiet", is_flag=True, help="No progress; only the report and errors.")
     @click.option("--no-color", is_flag=True, help="Nothing is coloured here; for symmetry.")
-    def tried(
-        codes: tuple[str, ...],
-        package: str | None,
-        python: str | None,
-        format_: str,
-        jobs: int | None,
-        no_cache: bool,
-        quiet: bool,
-        no_color: bool,
-    ) -> calls.Told:
+    def tried(codes: tuple[str, ...], package: str | None, jobs: int | None, **given: Any) -> calls.Told:
         """Run the rules' own examples on your PyTorch: which help there, which are no longer needed, which are wrong.
 
         CODES: codes, prefixes or names; all rules without any. A rule that is wrong there fixes nothing from then on.
@@ -75,10 +67,11 @@ def selftesting(rules: Sequence[Rule], own: OwnRules) -> click.Command:
         if package is not None:
             chosen = tuple(rule for rule in chosen if rule.code in _of_package(own, package))
         said = {rule.code: examined(rule, rules) for rule in chosen if rule.code in own.origins}
-        shows_progress = not quiet and sys.stderr.isatty()
+        shows_progress = not given["quiet"] and sys.stderr.isatty()
         show = progress("examples") if shows_progress else None
         try:
-            return selftest(chosen, python or sys.executable, format_, jobs, not no_cache, show, said)
+            python, again = given["python"] or sys.executable, given["no_cache"]
+            return selftest(chosen, python, given["format_"], jobs, not again, show, said)
         finally:
             if shows_progress:
                 click.echo("\r\x1b[K", err=True, nl=False)

@@ -29,6 +29,7 @@ _EPILOG = """\b
 Exit status: 0 every row has an answer, 1 a patch is not equivalent, 2 a row
 failed, or not everything could be done; the same call then goes on."""
 _PATIENCE = "Seconds until what was begun and has not ended is begun on another worker."
+_OUTPUT = "Where the table goes; its ending says the format (.md, .html, .jsonl). May be repeated."
 _ROWS = "Where rows are kept, to go on from (default: MANIFEST.rows.jsonl)."
 
 
@@ -44,14 +45,7 @@ def fleeting(rules: Sequence[Rule]) -> click.Command:
     @click.option("--do", multiple=True, type=click.Choice(DOINGS), help="This in place of what the manifest says.")
     @click.option("--again", is_flag=True, help="Also what was done before with the same bytes.")
     @click.option("--rows", type=click.Path(dir_okay=False), metavar="FILE", help=_ROWS)
-    @click.option(
-        "-o",
-        "--output",
-        multiple=True,
-        type=click.Path(dir_okay=False),
-        metavar="FILE",
-        help="Where the table goes; its ending says the format (.md, .html, .jsonl). May be repeated.",
-    )
+    @click.option("-o", "--output", multiple=True, type=click.Path(dir_okay=False), metavar="FILE", help=_OUTPUT)
     @click.option("--format", "format_", type=click.Choice(tuple(FORMATS)), default="markdown", help="Without -o.")
     @click.option("-q", "--quiet", is_flag=True, help="No progress; only the table and errors.")
     @click.option("--no-color", is_flag=True, help="Nothing is coloured here; for symmetry.")

@@ -9,7 +9,7 @@ import click
 
 from patcher import calls
 from patcher.cli.patching import given_paths
-from patcher.cli.showing import asks, colour, program, say
+from patcher.cli.showing import asks, colour, confirmed, program, say
 from patcher.config import load
 from patcher.integrate.call import shown, write_down
 from patcher.integrate.integrating import integrated
@@ -52,16 +52,9 @@ def integrating() -> click.Command:
             return shown(outcome, quiet, colour(given["no_color"]))
         if not given["yes"] and asks():
             say(shown(outcome, quiet, colour(given["no_color"])))
-            if not _agreed(len(outcome.results)):
+            files = len(outcome.results)
+            if not confirmed(f"Write {'this file' if files == 1 else f'these {files} files'}?"):
                 return calls.Told(calls.OK, err=("nothing was changed",))
         return write_down(outcome, store if given["backup"] else None, sys.argv[1:], program(), quiet)
 
     return integrate
-
-
-def _agreed(files: int) -> bool:
-    try:
-        return click.confirm(f"Write {'this file' if files == 1 else f'these {files} files'}?", err=True)
-    except click.Abort:
-        click.echo(err=True)
-        return False

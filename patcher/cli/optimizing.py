@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import sys
@@ -20,12 +21,13 @@ from patcher.backup import project_root
 from patcher.budget import with_budgets
 from patcher.cli.diagnosing import rule_options
 from patcher.cli.patching import CAPACITY, DEVICE_ASSERTS, given_paths, write_down
-from patcher.cli.showing import asks, colour, measuring, program_words
+from patcher.cli.showing import asks, colour, confirmed, measuring, program_words
 from patcher.config import ConfigError, load
 from patcher.discover import Exclude
 from patcher.harness.cases import CaseError
 from patcher.harness.forks import Forks
 from patcher.harness.run import RunError, forking
+from patcher.kept import alone
 from patcher.measure import available_memory, need_torch
 from patcher.measure_options import how_options, located, request_of
 from patcher.newcase.call import Asked as NewCase
@@ -38,7 +40,7 @@ from patcher.rule import Rule
 from patcher.run.program import ProgramError, no_notebook, parsed
 from patcher.run.recording import Recording, RecordingError, interpreter, record
 from patcher.search.call import Asked, failed, optimize
-from patcher.search.verdict import UNITS
+from patcher.search.verdict import UNITS, Verdict
 from patcher.selftest.measured import measured
 from patcher.version import VERSION
 
@@ -113,6 +115,8 @@ def optimizing(rules: Sequence[Rule], word: str, command: Sequence[str]) -> clic
         if len(set(how["mode"])) > 1:
             raise click.UsageError(f"{word} measures in one --mode")
         case, python, budget = how["case"], how["python"], how["limit"] or how["budget"]
+        held = contextlib.ExitStack()
+        held.enter_context(alone(os.path.realpath(project_root(paths[0] if paths else os.curdir)), _waiting))
         began = time.monotonic()
         say = _saying(how["quiet"], began + budget)
         told = Path(how["json_"]) if how["json_"] else None
@@ -174,12 +178,13 @@ def optimizing(rules: Sequence[Rule], word: str, command: Sequence[str]) -> clic
             of = paths[0] if paths else os.curdir
             store = calls.store_for(of, config, how["backup_dir"]) if how["backup"] else None
 
-            def outcome(results: tuple[FileResult, ...]) -> Outcome:
-                return Outcome("apply", results, VERSION, settings.target_torch, settings.unsafe, False)
+            def write(changed: tuple[FileResult, ...]) -> calls.Told:
+                made = Outcome("apply", changed, VERSION, settings.target_torch, settings.unsafe, False)
+                return write_down(made, store)
 
             meter = None if how["quiet"] or not sys.stderr.isatty() else measuring()
-            agree, write = _agreeing(how["yes"], word != "tune"), lambda made: write_down(made, store)
-            done = optimize(analysis, settings, request, asked, meter, say, agree, write, outcome)
+            agree = _agreeing(how["yes"], word != "tune")
+            done = optimize(analysis, settings, request, asked, meter, say, agree, write)
             return with_budgets(done, request, paths, asked.command) if how["lock"] else done
         except (ProgramError, CaseError, NoCaseError, ConfigError, RunError, RecordingError) as error:
             return failed(str(error), goal, began, told, getattr(error, "tail", ()))
@@ -189,12 +194,17 @@ def optimizing(rules: Sequence[Rule], word: str, command: Sequence[str]) -> clic
         finally:
             if forks is not None:
                 forks.close()
+            held.close()
             shutil.rmtree(folder, ignore_errors=True)
 
     for option in optimizes.params:
         if isinstance(option, click.Option) and word == "optimize" and option.name in _RARE:
             option.hidden = True
     return optimizes
+
+
+def _waiting(process: str) -> None:
+    click.echo(f"another fix-compile is working on these files (process {process}): waiting", err=True)
 
 
 class NoCaseError(Exception):
@@ -237,16 +247,14 @@ def _saying(quiet: bool, ends: float) -> Callable[[str], None]:
     return say
 
 
-def _agreeing(yes: bool, otherwise: bool) -> Callable[[bytes], bool]:
-    """Show the diff and ask, where there is somebody to ask. ``otherwise``: the answer without a terminal."""
+def _agreeing(yes: bool, otherwise: bool) -> Callable[[Verdict, bytes], bool]:
+    """Show verdict and diff, and ask, where there is somebody to ask. ``otherwise``: the answer without a terminal."""
 
-    def agree(diff: bytes) -> bool:
+    def agree(found: Verdict, diff: bytes) -> bool:
         if yes or not asks():
             return yes or otherwise
-        click.echo((coloured(diff) if colour(False) else diff).decode("utf-8", "replace"))
-        try:
-            return click.confirm("Write these changes (the originals are saved first)?", err=True)
-        except click.Abort:
-            return False
+        shown = (coloured(diff) if colour(False) else diff).decode("utf-8", "replace")
+        click.echo("\n".join([*found.lines, "", shown]))
+        return confirmed("Write these changes (the originals are saved first)?")
 
     return agree

@@ -8,7 +8,7 @@ import click
 
 from patcher import calls
 from patcher.backup import Store
-from patcher.cli.showing import asks, say
+from patcher.cli.showing import asks, confirmed, say
 from patcher.config import load
 from patcher.restore import Edited, forget, restore
 
@@ -39,7 +39,8 @@ def restoring() -> click.Command:
             done = restore(store, run, edited)
             if done.separable and asks() and edited == "refuse":
                 say(calls.told_of(done, quiet))
-                if not _agreed(len(done.separable)):
+                what = "it" if len(done.separable) == 1 else f"{len(done.separable)} of them"
+                if not confirmed(f"Take the patch alone out of {what}, and keep the edits?"):
                     return calls.Told(calls.FAILURE)
                 done = restore(store, done.run, "keep edits")
             return calls.told_of(done, quiet)
@@ -68,12 +69,3 @@ def forgetting() -> click.Command:
 
 def _store(backup_dir: str | None) -> Store:
     return calls.store_for(os.curdir, load(os.curdir), backup_dir)
-
-
-def _agreed(files: int) -> bool:
-    what = "it" if files == 1 else f"{files} of them"
-    try:
-        return click.confirm(f"Take the patch alone out of {what}, and keep the edits?", err=True)
-    except click.Abort:
-        click.echo(err=True)
-        return False

@@ -108,6 +108,15 @@ def asks() -> bool:
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
+def confirmed(question: str) -> bool:
+    """Whether somebody says yes."""
+    try:
+        return click.confirm(question, err=True)
+    except click.Abort:
+        click.echo(err=True)
+        return False
+
+
 def colour(no_color: bool) -> bool:
     """Whether stdout takes colours."""
     forbidden = no_color or bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"

@@ -26,12 +26,11 @@ from patcher.harness.measured import ResultsError
 from patcher.harness.run import Progress, RunError, signals_as_exceptions
 from patcher.measure import Request, installed, need_torch, options_for
 from patcher.observed import document
-from patcher.report import Outcome
 from patcher.report.diff import file_diff
-from patcher.results import FileResult
+from patcher.results import FileResult, PatchResult
 from patcher.run.recording import Recording
 from patcher.search.concluding import verdict
-from patcher.search.judged import Best, Configuration
+from patcher.search.judged import Best, Configuration, assumed
 from patcher.search.optimizing import Optimizer
 from patcher.search.pool import room
 from patcher.search.verdict import Verdict, relative
@@ -79,9 +78,8 @@ def optimize(
     asked: Asked,
     progress: Progress | None,
     say: Callable[[str], None],
-    agree: Callable[[bytes], bool],
-    write: Callable[[Outcome], Told],
-    outcome: Callable[[tuple[FileResult, ...]], Outcome],
+    agree: Callable[[Verdict, bytes], bool],
+    write: Callable[[tuple[FileResult, ...]], Told],
 ) -> Told:
     """Search, and write what is best. The lines to print last are in ``err``."""
     failing = (asked.goal, asked.began, asked.json)
@@ -145,18 +143,18 @@ def optimize(
     if moved:
         said = f"these files were changed while it was measured: {', '.join(moved)}"
         found, changed = replace(found, word="failed", said=said), ()
-    if not changed and search.seconds_to_first is not None:
+    if not (changed or moved) and search.seconds_to_first is not None:
         patch.unlink(missing_ok=True)
     lines = [*found.lines, *([cut] if cut else [])]
     status = found.status
     last = f"report: {', '.join(relative(str(file)) for file in asked.reports)}"
-    agreed = bool(changed) and not asked.dry_run and agree(patch.read_bytes())
+    agreed = bool(changed) and not asked.dry_run and agree(found, patch.read_bytes())
     _leave(asked, settings, search, replace(found, files=found.files if agreed else ()))
     if agreed and any(stamp(path) != stamps[path] for path in analysis.files):
         lines.append(f"Nothing was changed, for a file was edited meanwhile; the patch: {relative(str(patch))}")
         status = FAILURE
     elif agreed:
-        done = write(outcome(changed))
+        done = write(changed)
         restore = next((line for line in str(done.out).splitlines() if " restore" in line), "")
         undo = re.sub(r".*?: (?=\S.* restore)", "", restore)
         lines += [*done.err, f"undo: {undo}          {last}" if undo else last]
@@ -271,7 +269,22 @@ def _proof(search: Optimizer, best: Best | None, found: Verdict) -> Proof:
 
 
 def _diff(files: Sequence[FileResult], places: Places) -> bytes:
-    return b"".join(file_diff(file, places.shown(file.path)) for file in files)
+    """The changes, with what a fix assumes behind the head of its hunk, where ``patch`` reads nothing."""
+    return b"".join(_with_assumptions(file, file_diff(file, places.shown(file.path))) for file in files)
+
+
+def _with_assumptions(file: FileResult, diff: bytes) -> bytes:
+    patch = file.patch or PatchResult("")
+    first = {(one.code, one.scope): one.line for one in reversed(patch.found)}
+    left = sorted((first.get((o.code, o.scope), o.line), assumed(o)) for o in patch.fixed if assumed(o))
+
+    def head(hunk: re.Match[bytes]) -> bytes:
+        end = int(hunk[1]) + int(hunk[2] or 1)
+        told = dict.fromkeys(f" assumes: {text}" for line, text in left if line < end)
+        left[:] = [pair for pair in left if pair[0] >= end]
+        return hunk[0] + "".join(told).encode()
+
+    return re.sub(rb"(?m)^@@ -(\d+)(?:,(\d+))? .*@@$", head, diff)
 
 
 def _write(target: Path, text: str) -> None:

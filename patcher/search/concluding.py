@@ -16,6 +16,7 @@ from patcher.search.judged import (
     Configuration,
     Span,
     apart_from_eager,
+    assumed,
     cold_seconds,
     figures_of,
     is_equal,
@@ -130,7 +131,7 @@ def _kept(best: Best) -> Iterator[Kept]:
         for fixed in file.patch.fixed if file.patch else ():
             safe = fixed.applicability == "safe"
             grade: Grade = "proven" if safe else "measured" if fixed.measured else "assumed"
-            yield Kept(fixed.code, relative(file.path), fixed.line, grade, "" if safe else fixed.assumption)
+            yield Kept(fixed.code, relative(file.path), fixed.line, grade, assumed(fixed))
 
 
 def _difference(state: State, tree: Tree) -> float | None:

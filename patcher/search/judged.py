@@ -11,7 +11,7 @@ from patcher.diagnose.better import TIMED, Standing, captures_less, operators, s
 from patcher.diagnose.relations import Bundle
 from patcher.harness.compare import BUDGET_OVER, apart
 from patcher.harness.measured import Figures, Tree
-from patcher.results import FileResult
+from patcher.results import FileResult, Reported
 from patcher.search.verdict import GRAPHS, UNITS, Fate
 from patcher.settings import TorchSetting
 
@@ -167,6 +167,11 @@ def unrepeated(state: State) -> str:
     """Return what is different in a second run of the program, up to its first recorded call; "" for nothing."""
     found = (one for case in state.results.cases for one in case.comparisons if one.tree == "original")
     return next((text for one in found for text in one.differences if text.startswith(WEIGHTS)), "")
+
+
+def assumed(fixed: Reported) -> str:
+    """Return what a fix assumes; "" for a proven one."""
+    return "" if fixed.applicability == "safe" else fixed.assumption.replace("taken for granted: ", "")
 
 
 def cold_seconds(figures: Sequence[Figures]) -> float | None:

@@ -96,26 +96,20 @@ class Verdict:
     def json(self) -> dict[str, Any]:
         """The document of ``--json``, schema 1."""
         pairs = {name: [pair.before, pair.after] for name, pair in self._pairs()}
-        own = ("device", "torch", "seconds", "seconds_to_first", "eager_ms", "before_ms", "after_ms", "cold_s")
+        own = (
+            "device torch seconds seconds_to_first eager_ms before_ms after_ms cold_s before_cold_s warm_cold_s "
+            "equivalent max_difference call settings by_call interrupted written"
+        )
         return {
             "schema": 1,
             "verdict": self.word,
-            **{name: getattr(self, name) for name in own},
-            "before_cold_s": self.before_cold_s,
-            "warm_cold_s": self.warm_cold_s,
-            "equivalent": self.equivalent,
-            "max_difference": self.max_difference,
+            **{name: getattr(self, name) for name in own.split()},
             **pairs,
-            "call": self.call,
-            "settings": self.settings,
             "fixes": [vars(fix) for fix in self.fixes],
             "dropped": [{"code": one.what, "reason": one.reason, "outcome": one.outcome} for one in self.dropped],
             "files": list(self.files),
             "message": self.said,
-            "by_call": self.by_call,
             "replayed": vars(self.replayed) if self.replayed else None,
-            "interrupted": self.interrupted,
-            "written": self.written,
         }
 
     def _pairs(self) -> list[tuple[str, Pair]]:
@@ -142,12 +136,8 @@ class Verdict:
             told = f"{first}{best}: do not compile this model {where}. Nothing was changed."
             return [told, *([f"why: {self.said}"] if self.said else []), *self._not_tried]
         if self.word == "already-best":
-            times = _times(self.eager_ms, self.before_ms)
-            return [
-                f"{first} ({times} eager): nothing was faster. Nothing was changed.",
-                *filter(None, [self.by_call]),
-                *self._not_tried,
-            ]
+            told = f"{first} ({_times(self.eager_ms, self.before_ms)} eager): nothing was faster. Nothing was changed."
+            return [told, *filter(None, [self.by_call]), *self._not_tried]
         gains = [f"{_times(self.eager_ms, self.after_ms)} eager"]
         gains += [f"{_times(self.before_ms, self.after_ms)} compiled"] if self.before_ms else []
         difference = "not known" if self.max_difference is None else f"{self.max_difference:.3g}"
@@ -207,9 +197,8 @@ class Verdict:
             some = [fix for fix in self.fixes if fix.grade == grade]
             why = next((fix.assumption for fix in some if fix.assumption), "")
             grades += [f"{len(some)} {grade}" + (f": {why}" if why else "")] if some else []
-        told = (
-            [f"{_many(len(self.fixes), 'fix')} in {_many(files, 'file')} ({', '.join(grades)})"] if self.fixes else []
-        )
+        made = f"{_many(len(self.fixes), 'fix')} in {_many(files, 'file')} ({', '.join(grades)})"
+        told = [made] if self.fixes else []
         told += [_many(len(self.settings), "setting")] if self.settings else []
         return f"kept {' and '.join(told) or 'nothing'}; {len(tried)} tried and dropped"
 
