@@ -16,7 +16,11 @@ from typing import Any
 import pytest
 
 from patcher.analysis import Analysis
+from patcher.diagnose.asked_settings import asked_settings
 from patcher.diagnose.bench import Begun, State
+from patcher.diagnose.events import Event
+from patcher.diagnose.groups import Group
+from patcher.diagnose.guards import parsed
 from patcher.diagnose.places import Places
 from patcher.harness import plan
 from patcher.harness.compare import BUDGET_OVER, Judgement, VerdictStatus, ended
@@ -420,6 +424,25 @@ def test_for_a_quick_start_blocks_are_compiled_one_by_one(search: Callable[..., 
     assert verdict(search(told, blocks=blocks, parts=frozenset({"call"}))).word == "already-best", "5 s are no reason"
     slow = search(told, blocks=blocks, goal="startup", parts=frozenset({"call"}), eager=4.0)
     assert verdict(slow).word == "do-not-compile", "each call is slower than eager"
+
+
+@pytest.mark.parametrize(
+    ("reason", "line", "asked"),
+    [
+        ("self.n == 3", "self.n += 1", ["allow_unspec_int_on_nn_module"]),
+        ("mode.n == 3", "mode.n += 1", []),  # each call has another value
+        ("mode.n == 'x3'", "mode.n = names[0]", ["recompile_limit"]),
+    ],
+)
+def test_a_limit_is_raised_only_where_a_bound_may_be_reached(
+    tmp_path: Path, reason: str, line: str, asked: list[str]
+) -> None:
+    file = tmp_path / "net.py"
+    file.write_text(f"def f(self, mode):\n    {line}\n")
+    places = Places([str(file)], str(tmp_path), ())
+    event = Event("limit", "case", "net.py:1", reason, source="net.py:2", function="f")
+    group = Group(("recompile",), "recompilation", (event,), places.place("net.py:2"), (parsed(reason),))
+    assert [setting.name for setting in asked_settings([group], places, "2.13.0")] == asked
 
 
 def test_an_original_that_does_not_compile_gets_the_settings_for_its_error(search: Callable[..., Optimizer]) -> None:

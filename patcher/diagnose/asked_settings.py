@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from patcher.diagnose.advice import advice, registry_id
@@ -43,13 +44,26 @@ def advised(group: Group, places: Places, torch_version: str) -> tuple[Advice, .
 def asked_settings(causes: Iterable[Group], places: Places, torch_version: str) -> tuple[TorchSetting, ...]:
     """Of all causes, each once, but for those that have to be written beside a tensor.
 
+    A limit is raised only where nothing else is known, and where a bound may be reached.
+
     What is compiled again for another size is what PyTorch is meant to do: only where it comes to the limit, that asks
     for an argument with which all kernels are for all sizes.
     """
     found: dict[TorchSetting, None] = {}
     for group in causes:
-        for item in advised(group, places, torch_version):
-            setting = torch_setting(item.flag.replace(" = N", f" = {_LIMIT}"))
-            if setting is not None and (setting.kind != "argument" or group.impact.limit_hits):
-                found[setting] = None
+        flags = [item.flag.replace(" = N", f" = {_LIMIT}") for item in advised(group, places, torch_version)]
+        asked = [
+            one for one in map(torch_setting, flags) if one and (one.kind != "argument" or group.impact.limit_hits)
+        ]
+        limits = [one for one in asked if one.value == _LIMIT]
+        if len(limits) < len(asked) or is_unbounded(group, places):
+            asked = [one for one in asked if one not in limits]
+        found |= dict.fromkeys(asked)
     return tuple(found)
+
+
+def is_unbounded(group: Group, places: Places) -> bool:
+    """Whether each recompilation has met another value of an attribute that the code counts up: no limit is enough."""
+    names = "|".join(re.escape(guard.subject.rpartition(".")[2]) for guard in group.guards if guard.about == "value")
+    lines = file.lines if (file := places.file(group.place.path) if group.place else None) else ()
+    return bool(names) and any(re.search(rf"\.({names}) *[+-]=", line) for line in lines)

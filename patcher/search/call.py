@@ -99,12 +99,10 @@ def optimize(
         return failed(unwritable[0], *failing)
     interrupted, cut = False, ""
     with Bench(request.cases, options, *how, forks=asked.forks) as bench:
-        search = Optimizer(analysis, settings, bench, options, asked.budget, asked.goal, asked.strategies)
-        search.parts, search.against_eager = WORDS[asked.word], asked.word != "prove"
-        search.began = asked.began
+        how_far = (asked.budget, asked.goal, asked.strategies, WORDS[asked.word], asked.word != "prove")
+        search = Optimizer(analysis, settings, bench, options, *how_far, say=say, began=asked.began)
         if asked.recording is not None and asked.recording.gpu is not None:
             search.at_once = room(*asked.recording.gpu)
-        search.say = say
 
         def keep(best: Best) -> None:
             patch.write_bytes(_diff(best.configuration.changed, places))
@@ -186,8 +184,7 @@ def searched(
     places = Places(analysis.files, options.base, plan.import_roots(analysis.first, options))
     how = (request.python, places, request.tolerance, None, elsewhere)
     with Bench(request.cases, options, *how) as bench:
-        search = Optimizer(analysis, settings, bench, options, budget)
-        search.parts, search.against_eager = WORDS[word], word != "prove"
+        search = Optimizer(analysis, settings, bench, options, budget, parts=WORDS[word], against_eager=word != "prove")
         search.run()
         return verdict(search)
 

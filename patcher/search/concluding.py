@@ -41,18 +41,9 @@ def verdict(search: Optimizer, call: str = "", compiles: bool = True) -> Verdict
     unit = GRAPHS if counted else "latency"
     eager, before = (span_of(base, "original", unit, eager) for eager in (True, False))
     after = span_of(best.state, "patched", unit) if best else before
-    told = Verdict(
-        "failed",
-        search.goal,
-        place.device,
-        place.torch,
-        seconds,
-        search.seconds_to_first,
-        None if counted else _median(eager),
-        None if counted else _median(before),
-        before is None and _is_cut(base),
-        dropped=tuple(one for one in search.dropped if one.what not in _named(best)),
-    )
+    times, cut = (None, None) if counted else (_median(eager), _median(before)), before is None and _is_cut(base)
+    told = Verdict("failed", search.goal, place.device, place.torch, seconds, search.seconds_to_first, *times, cut)
+    told = replace(told, dropped=tuple(one for one in search.dropped if one.what not in _named(best)))
     if eager is None or (before is None and best is None):
         raises = eager is not None and _raises(base)
         return replace(told, word="do-not-compile" if raises else "failed", said=_failure(base))

@@ -633,7 +633,9 @@ class Optimizer:
         for setting in [one for one in whole.settings if one in self._together]:
             others = tuple(other for other in whole.settings if other != setting)
             rest = self._of(whole.bundles, replace(whole, settings=others))
-            if not self._is_over(_RESERVED + 0.1) and self._standing(rest) <= usual:
+            if self._is_over(_RESERVED + 0.1):
+                self._note("each setting alone", NOT_TRIED)
+            elif self._standing(rest) <= usual:
                 whole = rest
                 self._note(setting.told, "no count changes without it")
         return whole
@@ -645,7 +647,10 @@ class Optimizer:
             rests = [self._of(_other_than(bundle, kept), whole) for bundle in kept[:_MOST_PRUNED]]
             self._count_all(rests, _RESERVED + 0.1)
         for bundle in kept[:_MOST_PRUNED]:
-            if len(kept) < 2 or self._is_over(_RESERVED + (0.1 if self._is_wide else 0.25)):
+            if len(kept) < 2:
+                break
+            if self._is_over(_RESERVED + (0.1 if self._is_wide else 0.25)):
+                self._note("each fix alone", NOT_TRIED)
                 break
             rest = self._of(_other_than(bundle, kept), whole)
             if self._standing(rest) <= usual:
