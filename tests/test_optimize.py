@@ -225,7 +225,7 @@ def test_all_fixes_come_first_and_what_changes_no_count_is_taken_out(search: Cal
     assert {unit.code for bundle in one.best.configuration.bundles for unit in bundle.units} == {"FC102"}
     found = verdict(one)
     assert (found.word, found.status, found.eager_ms, found.before_ms, found.after_ms) == ("optimized", 0, 20, 15, 5)
-    assert [fix.code for fix in found.fixes] == ["FC102"]
+    assert [(fix.code, fix.gain_ms) for fix in found.fixes] == [("FC102", 10)]
     assert [dropped.what.partition(" ")[0] for dropped in found.dropped] == ["FC101"]
 
 
@@ -593,8 +593,28 @@ def test_the_last_lines_say_all_that_is_needed() -> None:
     assert replace(found, fixes=()).lines[2].startswith("compile with")
     assert replace(found, call="").lines[-1] == "first pass 41 s, before 60 s"
     assert found.json()["written"] is False
+    assert (
+        replace(found, judged="memory 120 MB -> 90 MB | ")
+        .lines[0]
+        .startswith("memory 120 MB -> 90 MB | eager 535.6 ms")
+    )
+    assert "(the settings are in the diff)" in replace(found, in_diff="the settings are in the diff").lines[-1]
     cut = replace(found, before_ms=None, before_cut=True, fixes=())
     assert "| compiled as it was: not measured (--budget gives more) | now 98.1 ms (5.5x eager), " in cut.lines[0]
+
+
+def test_where_the_budget_cut_pruning_one_line_says_so(search: Callable[..., Optimizer]) -> None:
+    one = search(lambda codes, settings: Measured(5.0, breaks=0 if codes == {"FC101", "FC102"} else 1))
+    assert one.best is not None
+    one.budget = 0.0
+    bundles = list(one.best.configuration.bundles)
+    one._without_unneeded(bundles * 2, one.best.configuration, one._standing(one.best.configuration))
+    assert verdict(one).lines[-1] == "not tried, for the budget was over: each fix alone; --budget gives more"
+
+
+def test_the_goal_is_told_in_its_unit(search: Callable[..., Optimizer]) -> None:
+    found = verdict(search(lambda codes, settings: Measured(5.0, cold=2.0), goal="startup", eager=20.0))
+    assert found.lines[0].startswith("startup 5 s -> 2 s | eager 20 ms | compiled as it was 15 ms | now 5 ms")
 
 
 def test_an_assumption_stands_beside_its_hunk(search: Callable[..., Optimizer]) -> None:

@@ -21,7 +21,7 @@ from patcher.backup import project_root
 from patcher.budget import with_budgets
 from patcher.cli.diagnosing import rule_options
 from patcher.cli.patching import CAPACITY, DEVICE_ASSERTS, given_paths, write_down
-from patcher.cli.showing import asks, colour, confirmed, measuring, program_words
+from patcher.cli.showing import asks, colour, confirmed, left, measuring, program_words
 from patcher.config import ConfigError, load
 from patcher.discover import Exclude
 from patcher.harness.cases import CaseError
@@ -182,7 +182,7 @@ def optimizing(rules: Sequence[Rule], word: str, command: Sequence[str]) -> clic
                 made = Outcome("apply", changed, VERSION, settings.target_torch, settings.unsafe, False)
                 return write_down(made, store)
 
-            meter = None if how["quiet"] or not sys.stderr.isatty() else measuring()
+            meter = None if how["quiet"] or not sys.stderr.isatty() else measuring(began + budget)
             agree = _agreeing(how["yes"], word != "tune")
             done = optimize(analysis, settings, request, asked, meter, say, agree, write)
             return with_budgets(done, request, paths, asked.command) if how["lock"] else done
@@ -241,7 +241,7 @@ def _saying(quiet: bool, ends: float) -> Callable[[str], None]:
 
     def say(line: str) -> None:
         if not quiet:
-            timed = f"{line} ({max(0.0, ends - time.monotonic()):.0f} s left)"
+            timed = line + left(ends)
             click.echo(f"{chr(13)}{chr(27)}[K{timed}" if sys.stderr.isatty() else timed, err=True)
 
     return say

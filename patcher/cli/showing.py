@@ -40,7 +40,12 @@ def progress(what: str = "files") -> Callable[[int, int], None]:
     return show
 
 
-def measuring() -> Callable[[Event], None]:
+def left(ends: float | None) -> str:
+    """The seconds until ``ends``, a time of ``time.monotonic``."""
+    return "" if ends is None else f" ({max(0.0, ends - time.monotonic()):.0f} s left)"
+
+
+def measuring(ends: float | None = None) -> Callable[[Event], None]:
     """Which variant is being measured: one line that moves on a terminal, else one for each that has ended."""
     moving = sys.stderr.isatty()
 
@@ -50,7 +55,7 @@ def measuring() -> Callable[[Event], None]:
         line = f"[{event.seconds:.0f} s] {event.number} of {event.of}{done}: {event.case}, {event.variant}{status}"
         if moving:
             last = event.what == "end" and event.number == event.of
-            click.echo("\r\x1b[K" + ("" if last else line), err=True, nl=False)
+            click.echo("\r\x1b[K" + ("" if last else line + left(ends)), err=True, nl=False)
         elif event.what == "end":
             click.echo(line, err=True)
 

@@ -134,7 +134,8 @@ def optimize(
     if best:
         files, left = written(analysis, search.settings_of(best.configuration), places, best.configuration)
         changed = tuple(file for file in files if not installed(file, request))
-        in_diff = bool(best.configuration.settings) and not left
+        whole = "" if asked.recording is not None and asked.recording.compiled else "the settings are "
+        in_diff = f"{whole}in the diff" if best.configuration.settings and not left else ""
         found = replace(found, files=tuple(relative(file.path) for file in changed), in_diff=in_diff)
         patch.write_bytes(_diff(files, places))
     moved = [relative(path) for path in analysis.files if stamp(path) != stamps[path]]
@@ -143,8 +144,7 @@ def optimize(
         found, changed = replace(found, word="failed", said=said), ()
     if not (changed or moved) and search.seconds_to_first is not None:
         patch.unlink(missing_ok=True)
-    lines = [*found.lines, *([cut] if cut else [])]
-    status = found.status
+    lines, status = [*found.lines, *([cut] if cut else [])], found.status
     last = f"report: {', '.join(relative(str(file)) for file in asked.reports)}"
     agreed = bool(changed) and not asked.dry_run and agree(found, patch.read_bytes())
     _leave(asked, settings, search, replace(found, files=found.files if agreed else ()))
@@ -208,11 +208,9 @@ def _call(settings: Sequence[TorchSetting], asked: Asked) -> str:
         whole = recording.models[0] if recording is not None else "model"
         each = [f"for block in {whole}.{setting.name}: block.compile({arguments})" for setting in blocks]
         return "; ".join([*lines, *each])
-    if recording is not None and recording.compiled and not arguments:
-        return "; ".join(lines)
     if recording is not None and recording.compiled:
         what = ", ".join(dict.fromkeys(recording.compiles)) or "the model"
-        return "; ".join([*lines, f"torch.compile({what}, {arguments})"])
+        return "; ".join([*lines, *([f"torch.compile({what}, {arguments})"] if arguments else [])])
     compiling = recording.compiling(arguments) if recording is not None else [f"model.compile({arguments})"]
     return "; ".join([*lines, *compiling])
 

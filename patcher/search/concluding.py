@@ -25,6 +25,7 @@ from patcher.search.judged import (
     span_of,
     unrepeated,
 )
+from patcher.search.judged import told as shown
 from patcher.search.optimizing import Optimizer
 from patcher.search.remedies import OF_MACHINE, named
 from patcher.search.verdict import GRAPHS, Dropped, Grade, Kept, Pair, Verdict, counts, relative
@@ -66,6 +67,9 @@ def verdict(search: Optimizer, call: str = "", compiles: bool = True) -> Verdict
         graphs=Pair(*(counts([f.launches for f in side]) for side in (unfixed, fixed or unfixed))),
         ops_in_graphs=Pair(*(counts([f.operators for f in side]) for side in (unfixed, fixed or unfixed))),
     )
+    if search.goal in ("startup", "memory"):
+        spans = [span_of(base, "original", search.goal), *([best.span] if best else [])]
+        told = replace(told, judged=f"{search.goal} {' -> '.join(shown(one, search.goal) for one in spans)} | ")
     judged = "latency" if search.goal == "startup" else search.goal  # eager code has nothing to compile
     least = span_of(best.state, "patched", judged) if best else span_of(base, "original", judged)
     alone = span_of(base, "original", judged, eager=True)
@@ -73,9 +77,7 @@ def verdict(search: Optimizer, call: str = "", compiles: bool = True) -> Verdict
         return replace(told, said=_failure(base))
     if not told.equivalent:
         state = best.state if best else base
-        said = "compiled results differ from eager"
-        if best is None and compiles:
-            said += ", also without fixes"
+        said = "compiled results differ from eager" + ", also without fixes" * (best is None and compiles)
         said = ": ".join([said, *islice(apart_from_eager(state, "patched" if best else "original"), 1)])
         if cut := any(case.cut for case in state.results.cases):
             said += "; the budget was over before rounding was ruled out; --budget gives more"
@@ -91,14 +93,16 @@ def verdict(search: Optimizer, call: str = "", compiles: bool = True) -> Verdict
         return replace(told, word="do-not-compile", said=named(unfixed))
     if best is None:
         return replace(told, word="already-best" if compiles or counted else "optimized", call=call)
-    one = best.configuration
+    one, fixes = best.configuration, tuple(_kept(best))
+    if len(fixes) == 1 and not one.settings and told.before_ms is not None and told.after_ms is not None:
+        fixes = (replace(fixes[0], gain_ms=round(told.before_ms - told.after_ms, 3)),)
     given = {setting.name: setting.value for setting in one.settings}
     return replace(
         told,
         word="optimized",
         call=call,
         settings=given,
-        fixes=tuple(_kept(best)),
+        fixes=fixes,
         files=tuple(search.bench.places.shown(file.path) for file in one.changed),
         said=f"{told.against_eager} on this device ({place.device})" if slower else "",
     )

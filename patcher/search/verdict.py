@@ -53,8 +53,9 @@ class Pair:
 class Verdict:
     """The result of a search. Times in ms of one call, the mean of the recorded ones; None where nothing was measured.
 
-    ``cold_s``: the first pass, compilation included; ``call``: how to compile; ``in_diff``: whether the diff writes
-    that. ``said``: why it failed. ``before_cut``: the budget was over before the original had been compiled.
+    ``cold_s``: the first pass, compilation included; ``call``: how to compile; ``in_diff``: what of that the diff
+    writes. ``judged``: what the goal measures, before and after, where that is no time of a call. ``said``: why it
+    failed. ``before_cut``: the budget was over before the original had been compiled.
     """
 
     word: Word
@@ -77,7 +78,8 @@ class Verdict:
     graphs: Pair = Pair()
     ops_in_graphs: Pair = Pair()
     call: str = ""
-    in_diff: bool = False
+    in_diff: str = ""
+    judged: str = ""
     settings: dict[str, Any] = field(default_factory=dict)
     fixes: tuple[Kept, ...] = ()
     dropped: tuple[Dropped, ...] = ()
@@ -126,7 +128,7 @@ class Verdict:
         if self.goal == GRAPHS:
             return self._counted()
         before = ": not measured (--budget gives more)" if self.before_cut else f" {_ms(self.before_ms)}"
-        first = f"eager {_ms(self.eager_ms)} | compiled as it was{before}"
+        first = f"{self.judged}eager {_ms(self.eager_ms)} | compiled as it was{before}"
         if self.word == "do-not-compile" and not self.equivalent:
             told = f"{first}: do not compile this model on this device ({self.device}). Nothing was changed."
             return [told, self.said, *self._not_tried]
@@ -141,11 +143,8 @@ class Verdict:
         gains = [f"{_times(self.eager_ms, self.after_ms)} eager"]
         gains += [f"{_times(self.before_ms, self.after_ms)} compiled"] if self.before_ms else []
         difference = "not known" if self.max_difference is None else f"{self.max_difference:.3g}"
-        lines = [
-            f"{first} | now {_ms(self.after_ms)} ({', '.join(gains)}), {self._equal} (max difference {difference})",
-            self._kept(),
-            *filter(None, [self._replayed]),
-        ]
+        now = f"{first} | now {_ms(self.after_ms)} ({', '.join(gains)}), {self._equal} (max difference {difference})"
+        lines = [now, self._kept(), *filter(None, [self._replayed])]
         cold = "" if self.cold_s is None else f"first pass {self.cold_s:.0f} s"
         if cold and self.before_cold_s is not None:
             cold += f", before {self.before_cold_s:.0f} s"
@@ -170,7 +169,7 @@ class Verdict:
 
     @property
     def _how(self) -> str:
-        return f"compile with: {self.call}{' (in the diff)' if self.in_diff else ''}" if self.call else ""
+        return f"compile with: {self.call}{f' ({self.in_diff})' if self.in_diff else ''}" if self.call else ""
 
     @property
     def against_eager(self) -> str:
