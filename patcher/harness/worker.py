@@ -1604,10 +1604,6 @@ class _Run:
         """The tensors of the model that a call might change."""
         return _state(self.model)
 
-    def _trained(self) -> dict[str, Any]:
-        """The parameters by name."""
-        return _parameters(self.model)
-
     def _options(self) -> Json:
         options = {"backend": self.plan["backend"]}
         if self.mode != "default" and self.plan["backend"] == "inductor":
@@ -1619,7 +1615,7 @@ class _Run:
 
         What the calls return is saved in the first pass and in a later one: CUDA graphs replay from the third on.
         """
-        enough = self._counted_passes
+        enough = QUICK_PASSES if self.plan["quick"] else COUNTED_PASSES
         rows: list[list[Json]] = []
         for number in range(1, MOST_PASSES + 1):
             before, launched = self.listener.counts(), self.listener.launched()
@@ -1706,7 +1702,7 @@ class _Run:
         shared = sharing([*returned, *given], [(f"model.{name}", t) for name, t in _state(self.model).items()])
         gradients = {}
         if self.case.train:
-            gradients = {n: p.grad for n, p in self._trained().items()}
+            gradients = {n: p.grad for n, p in _parameters(self.model).items()}
             inputs = [(name, leaf) for name, leaf in given if torch.is_tensor(leaf) and leaf.is_leaf]
             gradients |= {name: leaf.grad for name, leaf in inputs if leaf.requires_grad}
             trained = [name for name, leaf in returned if torch.is_tensor(leaf) and leaf.requires_grad]
@@ -1731,10 +1727,6 @@ class _Run:
 
     def _keep(self, name: str, value: Any) -> None:
         torch.save(value, self.folder / name)
-
-    @property
-    def _counted_passes(self) -> int:
-        return QUICK_PASSES if self.plan["quick"] else COUNTED_PASSES
 
     def once(self) -> str:
         """One eager pass from scratch; the digest of all that it computed."""
@@ -1839,7 +1831,7 @@ class _Run:
         signal.setitimer(signal.ITIMER_REAL, 0)
 
     def _compared_only(self) -> Json:
-        for number in range(1, (last := self._counted_passes) + 1):
+        for number in range(1, (last := QUICK_PASSES if self.plan["quick"] else COUNTED_PASSES) + 1):
             self._pass(number if number in (1, last) else None)
         return {"draws_random": False}
 
