@@ -139,7 +139,7 @@ class Optimizer:
             for form in forms[:3] or [Configuration()]:
                 if self.best is None and (self.base is None or not self._is_over(_RESERVED + 0.35)):
                     self._round([form], _RESERVED)
-        if self.base is None or self._span(self.base, "original", eager=True) is None:
+        if self.base is None or unrepeated(self.base) or self._span(self.base, "original", eager=True) is None:
             return
         if self.best is None and forms and not self._is_over(0.4):
             self._those_that_verify(min(forms, key=lambda one: len(one.settings)))
