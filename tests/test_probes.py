@@ -20,7 +20,7 @@ from jobs import CASE, HARNESS, Job, Jobs  # noqa: E402
 
 sys.path.insert(0, HARNESS)  # the worker lies beside the probes, as on a machine that has nothing else of ours
 import probes  # noqa: E402
-from worker import ASSEMBLER, blocks_of, one_assembler, repeated_blocks  # noqa: E402
+from worker import ASSEMBLER, blocks_of, classes_of, one_assembler, repeated_blocks  # noqa: E402
 
 _SERVER = """
 import gc, json, os, signal, sys, traceback
@@ -372,6 +372,14 @@ def test_only_the_outermost_lists_of_more_than_layers() -> None:
     assert blocks_of(case, net) == [["blocks", name]], "PyTorch's own forward is passed over by block.compile()"
     case.module.compile = print
     assert blocks_of(case, net) == []
+
+
+def test_a_class_of_the_main_program_is_named_by_its_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    big = type("Big", (torch.nn.Module,), {"__module__": "__main__"})()
+    monkeypatch.setattr(sys.modules["__main__"], "__file__", "/there/train.py", raising=False)
+    assert classes_of(big, "case") == ["train.Big"]
+    monkeypatch.delattr(sys.modules["__main__"], "__file__")  # python -c
+    assert classes_of(big, "case") == ["__main__.Big"]
 
 
 # ablation

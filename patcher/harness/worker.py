@@ -29,6 +29,7 @@ import linecache
 import logging
 import math
 import os
+import pkgutil
 import platform
 import random
 import re
@@ -1436,7 +1437,7 @@ def blocks_of(case: Case, model: Any) -> list[list[str]]:
         return []
     found = [(path, type(blocks[0]).forward.__module__, blocks[0]) for path, blocks in repeated_blocks(model)]
     own = [path for path, place, block in found if "forward" in vars(block) or not place.startswith("torch.nn.")]
-    return [[path, f"{type(model).__module__}.{type(model).__qualname__}"] for path in own]
+    return [[path, _dotted(type(model))] for path in own]
 
 
 def classes_of(model: Any, own: str) -> list[str]:
@@ -1451,8 +1452,14 @@ def classes_of(model: Any, own: str) -> list[str]:
             todo += part.children()
             continue
         every = (c for c in type(part).__mro__ if c.__module__.partition(".")[0] not in ("torch", "builtins"))
-        found.update(dict.fromkeys(f"{c.__module__}.{c.__qualname__}" for c in every))
+        found.update(dict.fromkeys(map(_dotted, every)))
     return list(found)
+
+
+def _dotted(kind: type) -> str:
+    """The dotted name of a class; of the main program's by its file, as the project knows it."""
+    main = getattr(sys.modules["__main__"], "__file__", None) if kind.__module__ == "__main__" else None
+    return f"{Path(main).stem if main else kind.__module__}.{kind.__qualname__}"
 
 
 @contextlib.contextmanager
@@ -1473,11 +1480,8 @@ def in_force(settings: Sequence[Json]) -> Iterator[None]:
 
 def _named_object(dotted: str) -> Any:
     """What a dotted name stands for: ``builtins.print``, ``logging.Logger.info``."""
-    parts = dotted.split(".")
-    for number in range(len(parts) - 1, 0, -1):
-        with contextlib.suppress(ImportError):
-            found: Any = importlib.import_module(".".join(parts[:number]))
-            return functools.reduce(getattr, parts[number:], found)
+    with contextlib.suppress(ImportError):
+        return pkgutil.resolve_name(dotted)
     raise MissingSettingError(f"there is no {dotted}")
 
 
@@ -1945,11 +1949,8 @@ def _eager_line(frame: types.FrameType | None) -> tuple[str, int] | None:
         around = file == __file__  # and so is all that calls us
         if around or _OF_GRAPHS.search(file) or file.startswith(generated):
             return None
-        if "site-packages" in file or "dist-packages" in file:
-            own = not file.startswith(_TORCH)
-        else:
-            own = not file.startswith(_PYTHONS_OWN)
-        if own:
+        installed = "site-packages" in file or "dist-packages" in file
+        if not file.startswith(_TORCH if installed else _PYTHONS_OWN):
             return file, frame.f_lineno
         frame = frame.f_back
     return None
@@ -1958,13 +1959,9 @@ def _eager_line(frame: types.FrameType | None) -> tuple[str, int] | None:
 def _random_digest() -> str:
     """Where the random numbers of Python, NumPy and torch have got to."""
     states = [repr(random.getstate()), *map(repr, _random_state())]
-    if "numpy" in sys.modules:
-        states.append(repr([getattr(part, "tolist", lambda part=part: part)() for part in _numpy_state()]))
+    if numpy := sys.modules.get("numpy"):
+        states.append(repr([getattr(part, "tolist", lambda part=part: part)() for part in numpy.random.get_state()]))
     return hashlib.sha256("".join(states).encode()).hexdigest()[:8]
-
-
-def _numpy_state() -> Any:
-    return sys.modules["numpy"].random.get_state()
 
 
 def _random_state() -> tuple[bytes, ...]:

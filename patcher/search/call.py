@@ -135,7 +135,8 @@ def optimize(
         files, left = written(analysis, search.settings_of(best.configuration), places, best.configuration)
         changed = tuple(file for file in files if not installed(file, request))
         whole = "" if asked.recording is not None and asked.recording.compiled else "the settings are "
-        in_diff = f"{whole}in the diff" if best.configuration.settings and not left else ""
+        where = "not in the diff: write it yourself" if left else f"{whole}in the diff"
+        in_diff = where if best.configuration.settings else ""
         found = replace(found, files=tuple(relative(file.path) for file in changed), in_diff=in_diff)
         patch.write_bytes(_diff(files, places))
     moved = [relative(path) for path in analysis.files if stamp(path) != stamps[path]]
