@@ -49,6 +49,26 @@ class Whole(nn.Module):
         return x
 """
 
+TARGETS = """
+from net import *
+
+def mask(x):
+    return x * (x > 0)
+
+class Big(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = Net()
+    def scaled(self, x):
+        return x * 3
+    def forward(self, x):
+        return self.net(mask(self.scaled(x)))
+
+loss, net = nn.MSELoss(), Big()
+for rows in (2, 3):
+    loss(net(torch.ones(rows, 4)), torch.ones(rows, 4)).backward()
+"""
+
 PROGRAMS = {
     "training": """
 from net import *
@@ -392,19 +412,34 @@ def test_gradients_reach_tensors_in_objects_and_a_scaled_loss_is_scaled_back(for
     assert eager["weights"] == compiled["weights"]
 
 
-def test_another_target_is_named(forking: Path) -> None:
-    text = "from net import *\nloss = nn.MSELoss()\nnet = Net()\nloss(net(torch.ones(2, 4)), torch.ones(2, 4))\n"
-    assert recorded(forking, text).target == "Net"
-    assert recorded(forking, text, "MSELoss").target == "MSELoss"
-    with pytest.raises(RecordingError, match="no call of Other"):
-        recorded(forking, text, "Other")
+@pytest.mark.parametrize(
+    ("target", "told", "compiling"),
+    [
+        ("MSELoss", "MSELoss", "model.compile()"),
+        ("Linear", "Linear", "model.compile()"),  # an inner module
+        ("program.py:Big", "Big", "model.compile()"),
+        ("Big.forward", "Big", "model.compile()"),
+        ("net.py:Net", "Net", "model.compile()"),
+        ("mask", "mask", "mask = torch.compile(mask)"),
+        ("Big.scaled", "Big.scaled", "model.scaled = torch.compile(model.scaled)"),
+    ],
+)
+def test_another_target_is_named(forking: Path, target: str, told: str, compiling: str) -> None:
+    found = recorded(forking, TARGETS, target)
+    assert (found.target, found.compiling("")) == (told, [compiling])
+    assert measured(forking, found, "compiled")["launches"] > 0
+
+
+def test_where_no_target_has_the_name_those_that_are_called_are_listed(forking: Path) -> None:
+    with pytest.raises(RecordingError, match=r"no call of Other was seen; .*: Big \(2 calls\), Net \(2 calls\)"):
+        recorded(forking, TARGETS, "Other")
 
 
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("print('nothing')\n", "no call was seen, of 0 modules"),
-        ("from net import *\nNet()\n", "no call was seen, of 3 modules"),
+        ("print('nothing')\n", "0 modules were made, and none was called"),
+        ("from net import *\nNet()\n", "none was called; have the program call its model"),
         ("raise RuntimeError('no weights')\n", "fails before a model is called: RuntimeError: no weights"),
         ("import os\nos._exit(3)\n", "ended with status 3"),
     ],

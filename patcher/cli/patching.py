@@ -81,6 +81,8 @@ CAPACITY = "kv-cache=static: Places that a cache gets (default: as generate or t
 DEVICE_ASSERTS = "Whether fixes that assert on the device may be safe (default: yes)."
 _STDIN = "<stdin>"
 
+#: Options that are about the rules.
+OF_RULES = ("select", "ignore", "unsafe", "strategy", "target_torch", "device_asserts", "compiled", "capacity")
 #: What a word has said already.
 _MODES = ("dry_run", "verify_only", "yes", "test")
 
@@ -113,12 +115,7 @@ def patching(rules: Sequence[Rule], word: str = "") -> click.Command:
     @click.option("-y", "--yes", is_flag=True, help="Write the fixes without showing and asking first.")
     @click.option("--backup/--no-backup", default=True, help="Save the originals first (default), or do not.")
     @click.option("--backup-dir", metavar="DIR", help="Where to save them (default: .fix-compile in the project).")
-    @click.option(
-        "--select",
-        multiple=True,
-        metavar="CODES",
-        help="Only these rules, by code, prefix or name.",
-    )
+    @click.option("--select", multiple=True, metavar="CODES", help="Only these rules, by code, prefix or name.")
     @click.option("--ignore", multiple=True, metavar="CODES", help="Not these rules. Both also take high, medium, low.")
     @click.option("--all", "every", is_flag=True, help="Also tests, examples and scripts that are not named.")
     @click.option("--unsafe", is_flag=True, help="Also make fixes that are right only under a stated assumption.")
@@ -177,19 +174,7 @@ def _patch(rules: Sequence[Rule], word: str, options: Mapping[str, Any]) -> call
     """What the call comes to; ``options``: by their names."""
     _refuse(word, options)
     asked, shown = _asked(word, options), measured(rules)
-    settings = settings_from(
-        rules,
-        asked.config,
-        options["select"],
-        options["ignore"],
-        options["unsafe"],
-        options["strategy"],
-        options["target_torch"],
-        shown,
-        options["device_asserts"],
-        options["compiled"],
-        options["capacity"],
-    )
+    settings = settings_from(rules, asked.config, measured=shown, **{name: options[name] for name in OF_RULES})
     settings = replace(settings, observed=_evidence(options["evidence"])) if options["evidence"] else settings
     call: Call = "dry-run" if options["dry_run"] else "verify-only" if options["verify_only"] else "apply"
     outcome = Outcome(call, (), VERSION, settings.target_torch, settings.unsafe, options["quiet"])

@@ -9,12 +9,7 @@ from dataclasses import dataclass
 
 from patcher.newcase.tree import Seen, Tree
 
-_ARITHMETIC = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.FloorDiv: operator.floordiv,
-}
+_ARITHMETIC = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv}
 UNKNOWN = object()
 
 

@@ -58,7 +58,8 @@ def reach(folder: Path, then: Callable[[Live], None]) -> None:
         return call()
 
     watching.seed()
-    with watching.Watcher(around, target if target.kind == "method" else None) as watcher:
+    wanted, named = target if target.kind == "method" else None, recording.get("named", "")
+    with watching.Watcher(around, None if named else wanted, named) as watcher:
         program.start(program.Program.of(recording["program"]))
 
 

@@ -80,8 +80,9 @@ class Seen:
 
     @property
     def is_whole(self) -> bool:
-        """Whether a method is compiled itself: it calls several modules once each. A loop's modules are, one by one."""
-        return len(self.inner) > 1 and max(self.inner.values()) == 1
+        """Whether a method is compiled itself: it calls no module, or several once each. A loop's are, one by one."""
+        several = len(self.inner) > 1 and max(self.inner.values()) == 1
+        return several or (self.target.kind != "module" and not self.inner)
 
     def add(self, mode: Json, seconds: float) -> None:
         """Count a call."""
@@ -155,7 +156,7 @@ class Recorder:
         if event.target.kind == "module":
             own = _compiled_of(getattr(event.callee, "_orig_mod", event.callee), "")
             return Counter([own] if own else [])
-        if event.target != self.watcher.wanted:
+        if event.target != self.watcher.wanted or not isinstance(event.callee, torch.nn.Module):
             return Counter()
         names = {module: name for name, module in event.callee.named_modules()}
         return Counter(_compiled_of(part, names[part]) for part in self.watcher.parts if part in names)
@@ -176,8 +177,7 @@ class Recorder:
         if wanted := self.spec.get("target"):
             known = self.seen.get(watching.Target(**wanted))
             return known if known is not None and known.calls else None
-        named = self.spec.get("named", "")
-        found = [seen for seen in self.seen.values() if seen.calls and _is_named(seen.target, named)]
+        found = [seen for seen in self.seen.values() if seen.calls]
         compiled = [seen for seen in found if seen.compiled]
         holding = [seen for seen in found if seen.holds]
         return max(compiled or holding or found, key=lambda seen: seen.seconds, default=None)
@@ -258,11 +258,8 @@ class Recorder:
                 "modules": self.watcher.modules if self.watcher else 0,
                 "compiles": [_described(handle) for handle in (self.watcher.handles if self.watcher else ())],
                 "target": chosen.target.json() if chosen else None,
-                "others": [
-                    {"target": seen.target.name, "calls": seen.calls, "seconds": round(seen.seconds, 3)}
-                    for seen in self.seen.values()
-                    if seen is not chosen
-                ],
+                "named": self.spec.get("named", ""),
+                "passed": self.watcher.passed if self.watcher else {},
                 "mode": chosen.mode if chosen else None,
                 "calls": chosen.kept_in(chosen.mode) if chosen else [],
                 "called": chosen.calls if chosen else 0,
@@ -286,8 +283,10 @@ class Recorder:
         while not self.done:
             time.sleep(0.5)
             now = time.monotonic()
+            if self.watcher is not None and self.watcher.passed:
+                self.last = self.last or now  # what is named was not called yet
             waits = self.watcher is not None and (self.watcher.is_within or self.watcher.has_uncalled)
-            if self.first is not None and self.last and now - self.last > SILENT_SECONDS and not waits:
+            if self.last and now - self.last > SILENT_SECONDS and not waits:
                 self.finish("no further call came")
             if now - self.begun > self.spec["seconds"]:
                 self.finish("the time for recording was over")
@@ -313,11 +312,6 @@ def _signature(leaf: Any, depth: int = 0) -> Any:
     if not isinstance(held, dict) or depth >= _DEEPEST or isinstance(leaf, torch.nn.Module | type):
         return type(leaf).__name__
     return type(leaf).__name__, [(key, _signature(value, depth + 1)) for key, value in held.items()]
-
-
-def _is_named(target: Any, name: str) -> bool:
-    """Whether a target is the one that the user has named, by the end of its dotted name; "" names all."""
-    return not name or f".{target.module}.{target.name}".endswith(f".{name.replace(':', '.')}")
 
 
 def _described(handle: Any) -> Json:
@@ -357,7 +351,7 @@ def main() -> None:
     sys.path[:] = [entry for entry in sys.path if entry and os.path.realpath(entry) not in ours_too]
     threading.Thread(target=recorder.watch_the_clock, daemon=True).start()
     watching.seed()
-    with watching.Watcher(recorder.around, target) as watcher:
+    with watching.Watcher(recorder.around, target, spec.get("named", "")) as watcher:
         recorder.watcher = watcher
         try:
             program.start(program.Program.of(spec["program"]))

@@ -20,6 +20,7 @@ from patcher.harness.run import has_ended, signals_as_exceptions, usual_variable
 from patcher.run.program import Program
 
 _BEAT_SECONDS = 0.2
+_LISTED = 8  # names that --target may have
 _TAIL = 5  # lines of a program that fails
 
 
@@ -40,7 +41,7 @@ class Recording:
     ``target``: what is measured, as a person names it. ``signatures``: how many calls were kept, of ``called``.
     ``compiled``: whether the program compiles it, or a part of it. ``compiles``: what the program compiles. ``gpu``:
     the bytes of GPU memory that it held at most, and that there are; None where it uses none. ``inner``: the parts
-    that a method calls; ``method``: its name, where it is compiled itself.
+    that a method calls; ``method``: it, or the function, as code names it, where it is compiled itself.
     """
 
     folder: Path
@@ -52,7 +53,6 @@ class Recording:
     compiles: tuple[str, ...]
     trains: bool
     seconds: float
-    live_only: str = ""
     gpu: tuple[int, int] | None = None
     inner: tuple[str, ...] = ()
     method: str = ""
@@ -66,7 +66,7 @@ class Recording:
         """How to compile what was recorded, as statements."""
         given = f", {arguments}" if arguments else ""
         if self.method:
-            return [f"model.{self.method} = torch.compile(model.{self.method}{given})"]
+            return [f"{self.method} = torch.compile({self.method}{given})"]
         own = [f"{model} = torch.compile({model}{given})" for model in self.models if model.endswith(".forward")]
         return own + [f"{model}.compile({arguments})" for model in self.models if not model.endswith(".forward")]
 
@@ -116,11 +116,15 @@ def record(
         tuple(handle["what"] for handle in told["compiles"] if handle["called"]),
         any(call["gradients"] for call in calls),
         told["seconds"],
-        told["unkept"] if not calls else "",
         tuple(told["gpu"]) if told["gpu"] else None,
         tuple(told["inner"]),
-        described["method"] if told["whole"] else "",
+        _whole(described) if told["whole"] else "",
     )
+
+
+def _whole(target: dict[str, Any]) -> str:
+    """What is compiled itself: a method of the model, or a function."""
+    return f"model.{target['method']}" if target["kind"] == "method" else str(target["qualname"])
 
 
 def _once(
@@ -165,10 +169,18 @@ def _once(
     if told["error"] and not told["target"]:
         raise RecordingError(f"your program fails before a model is called: {told['error']}", tail)
     if not told["target"]:
-        named = f" of {asked['named']}" if asked.get("named") else ""
-        why = f"{told['ended']}: no call{named} was seen, of {told['modules']} modules that were made"
-        raise RecordingError(why + ("; name one with --target" if told["others"] else ""), tail)
+        raise RecordingError(_nothing(told, asked.get("named", "")), tail)
     return told
+
+
+def _nothing(told: dict[str, Any], named: str) -> str:
+    """Why nothing was recorded, and what to do."""
+    most = sorted(told["passed"].items(), key=lambda one: -one[1])[:_LISTED]
+    if most:
+        seen = ", ".join(f"{name} ({calls} call{'s' * (calls != 1)})" for name, calls in most)
+        return f"{told['ended']}: no call of {named} was seen; --target takes a class, a function or a method: {seen}"
+    made = f"{told['modules']} modules were made, and none was called"
+    return f"{told['ended']}: {made}; have the program call its model, or give it more steps"
 
 
 def _waited(process: Forked | subprocess.Popen[bytes], seconds: float, beat: Callable[[], None]) -> None:

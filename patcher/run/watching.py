@@ -13,8 +13,10 @@ import random
 import sys
 import threading
 import types
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
 import torch
@@ -50,6 +52,16 @@ class Target:
     def json(self) -> Json:
         """As a value."""
         return asdict(self)
+
+    def is_named(self, name: str) -> bool:
+        """Whether it is what the user has named: by the end of its dotted name, or as ``FILE:NAME``."""
+        place, _, last = name.rpartition(":")
+        file = getattr(sys.modules.get(self.module), "__file__", None) or ""
+        above = Path(file).stem if self.module == "__main__" else self.module
+        if place.endswith(".py") and not f"/{os.path.realpath(file)}".endswith(f"/{os.path.normpath(place)}"):
+            return False
+        wanted = last if place.endswith(".py") else name.replace(":", ".")
+        return f".{above}.{self.name}".endswith((f".{wanted}", f".{wanted.removesuffix('.forward')}"))
 
 
 @dataclass
@@ -96,15 +108,18 @@ class Watcher:
 
     ``around``: makes a call; it is given the event and a function without arguments that calls. ``wanted``: a method
     whose calls are outermost ones themselves; ``parts``: the modules that the last of them has called, in their order.
-    ``compiling``: the files that ask for something to be compiled.
+    ``compiling``: the files that ask for something to be compiled. ``named``: the only target whose calls count, as the
+    user writes it (``Target.is_named``), also within others; ``passed``: how often what else there is was called.
     """
 
     around: Callable[[Event, Callable[[], Any]], Any]
     wanted: Target | None = None
+    named: str = ""
     handles: list[Handle] = field(default_factory=list)
     modules: int = 0  # how many were made
     compiling: set[str] = field(default_factory=set)
     parts: list[torch.nn.Module] = field(default_factory=list)
+    passed: Counter[str] = field(default_factory=Counter)
     loss_scale: float = 1.0  # that a scaler of gradients has multiplied the last loss with
     _depth: int = 0
     _instances: dict[tuple[str, str], list[Any]] = field(default_factory=dict)
@@ -197,10 +212,7 @@ class Watcher:
 
         def __init__(module: torch.nn.Module, *args: Any, **kwargs: Any) -> None:  # noqa: N807
             self.modules += 1
-            if self.wanted is not None and self.wanted.kind == "method" and not self._wrapped:
-                for kind in type(module).__mro__:
-                    if (kind.__module__, kind.__qualname__) == (self.wanted.module, self.wanted.qualname):
-                        self._wrap(kind, self.wanted.method)
+            self._look(type(module))
             kind = calling(module)
             if kind is not torch.nn.Module and (kind, "__call__") not in [saved[:2] for saved in self._saved]:
                 self._put(kind, "__call__", self._calling(kind.__call__))
@@ -208,23 +220,50 @@ class Watcher:
 
         return __init__
 
-    def _wrap(self, kind: type, name: str) -> None:
-        original, self._wrapped = getattr(kind, name), True
+    def _look(self, *kinds: type) -> None:
+        """Wrap what is wanted, or named, once it is there."""
+        if self._wrapped or not (self.wanted or self.named):
+            return
+        for target, original, kind in self._nameable(kinds):
+            if target == self.wanted or (self.named and target.is_named(self.named)):
+                self.wanted = target
+                self._wrap(original, kind)
+                return
 
+    def _nameable(self, kinds: tuple[type, ...]) -> Iterator[tuple[Target, Any, type | None]]:
+        """Yield methods, also of these classes, and functions of the user's, that are called as what is looked for."""
+        *_, owner, last = f".{self.wanted.name if self.wanted else self.named.replace(':', '.')}".split(".")
+        held = [module.__dict__ for module in list(sys.modules.values()) if hasattr(module, "__dict__")]
+        classes = [one for one in (*kinds, *(names.get(owner) for names in held)) if isinstance(one, type)]
+        for kind in (kind for one in classes for kind in one.__mro__ if callable(vars(kind).get(last))):
+            if last != "forward" or self.wanted:
+                yield Target("method", kind.__module__, kind.__qualname__, last), vars(kind)[last], kind
+        for one in (names.get(last) for names in held):
+            if not isinstance(one, types.FunctionType) or hasattr(one, "_torchdynamo_orig_callable"):
+                continue
+            if not any(part in one.__code__.co_filename for part in _INSTALLED):
+                yield Target("function", one.__module__, one.__qualname__), one, None
+
+    def _wrap(self, original: Any, kind: type | None = None) -> None:
+        """Have calls of a method of ``kind``, or of a function, told of, by whatever name modules know it."""
+        self._wrapped = True
         first = getattr(getattr(original, "__code__", None), "co_varnames", ("self",))[0]
 
         @functools.wraps(original)
         def called(*args: Any, **kwargs: Any) -> Any:
+            if not self._saved:  # somebody has kept the hook
+                return original(*args, **kwargs)
+            if kind is None:
+                return self._outermost(original, original, args, kwargs)
             instance = args[0] if args else kwargs.get(first)
-            if not self._saved or not isinstance(instance, kind):  # somebody has kept the hook, or it is no method here
+            if not isinstance(instance, kind):
                 return original(*args, **kwargs)
             given = {key: value for key, value in kwargs.items() if args or key != first}
             return self._outermost(instance, types.MethodType(original, instance), args[1:], given, method=True)
 
-        self._put(kind, name, called)
-        for module in list(sys.modules.values()):  # a function that is a method, too, may be called by its own name
-            for known in [key for key, value in list(getattr(module, "__dict__", {}).items()) if value is original]:
-                self._put(module, known, called)
+        for owner in (kind, *sys.modules.values()):
+            for name in [key for key, value in list(getattr(owner, "__dict__", {}).items()) if value is original]:
+                self._put(owner, name, called)
 
     def _calling(self, original: Any) -> Callable[..., Any]:
         def __call__(module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:  # noqa: N807
@@ -242,7 +281,11 @@ class Watcher:
         owner = None if method or not isinstance(callee, torch.nn.Module) else _method_around(callee)
         if owner is _CONSTRUCTOR:
             return call(*args, **kwargs)
-        event = self._event(callee, call, args, kwargs, method, owner)
+        event = self._event(callee, call, args, kwargs, method, None if self.named else owner)
+        if self.named and not event.target.is_named(self.named):
+            self._look()
+            self.passed.update([event.target.name] if not event.target.module.startswith("torch.") else [])
+            return call(*args, **kwargs)
         self._depth += 1
         try:
             return self.around(event, lambda: call(*args, **kwargs))
