@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,6 +15,7 @@ from patcher.harness.cases import Case
 from patcher.harness.compare import ended
 from patcher.harness.measured import Figures, ResultsError, Site, from_json
 from patcher.harness.run import Progress, RunError, run
+from patcher.harness.scratch import scratch
 from patcher.lock import FILE, KINDS, Budget, Event, Lock, LockError
 from patcher.measure import Request, available_memory, need_torch
 from patcher.results import Overrun
@@ -112,14 +111,12 @@ def _counted(
         memory=request.memory or available_memory(),
         counting=True,
     )
-    folder = Path(tempfile.mkdtemp(prefix="fix-compile-"))
     try:
         need_torch(request.python)
-        results = from_json(run(plan.write(folder, (), (case,), options), request.python, progress))
+        with scratch() as folder:
+            results = from_json(run(plan.write(folder, (), (case,), options), request.python, progress))
     except (RunError, ResultsError, plan.PlanError, OSError) as error:
         raise BudgetError(f"{case.name}: {error}") from None
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
     (told,) = results.cases
     for variant in (told.variant("original", "eager"), told.variant("original", "compiled", options.modes[0])):
         if variant.figures is None:

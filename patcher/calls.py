@@ -88,7 +88,7 @@ def _more(outcome: Outcome, format_: str) -> list[str]:
     if format_ != "text":
         return []
     listed = outcome.count("unsafe", "no-fix")
-    more = ["--verify-only also lists what has no safe fix"] if listed else []
+    more = ["check also lists what has no safe fix"] if listed else []
     return [*more, *measurements(outcome)]
 
 

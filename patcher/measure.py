@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,6 +20,7 @@ from patcher.harness.cases import Case
 from patcher.harness.compare import Judgement, judge
 from patcher.harness.measured import Results, ResultsError, from_json
 from patcher.harness.run import Progress, RunError, run
+from patcher.harness.scratch import scratch
 from patcher.report import Outcome
 from patcher.report.harness import harness_json, harness_markdown, harness_text
 from patcher.report.narrow import as_it_is, harness_narrow
@@ -267,11 +267,8 @@ def _document(
             raise CarriedError(f"{request.imported}: is of another patch than the one that is made here and now")
         return document
     need_torch(request.python)
-    folder = Path(tempfile.mkdtemp(prefix="fix-compile-"))
-    try:
+    with scratch() as folder:
         return run(plan.write(folder, outcome.results, request.cases, options), request.python, progress)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def need_torch(python: str) -> None:

@@ -310,6 +310,7 @@ WALLS: dict[str, set[str]] = {
         "patcher.harness.measured",
         "patcher.harness.plan",
         "patcher.harness.run",
+        "patcher.harness.scratch",
         "patcher.results",
         "patcher.settings",
     },

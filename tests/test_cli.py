@@ -78,10 +78,10 @@ def test_apply_then_restore(tool: Run, tmp_path: Path) -> None:
         "m.py:1:5: FC901 [fixed] slow call\n"
         "3 findings: 1 fixed, 1 unsafe, 1 without a fix in 1 file\n"
         "1 file patched; to put the originals back: fix-compile restore 0001\n"
-        "--verify-only also lists what has no safe fix\n"
+        "check also lists what has no safe fix\n"
     )
     assert (tmp_path / "m.py").read_text().startswith("a = fast()\nb = sloppy()\n")
-    left = "2 findings: 0 fixed, 1 unsafe, 1 without a fix in 1 file\n--verify-only also lists what has no safe fix\n"
+    left = "2 findings: 0 fixed, 1 unsafe, 1 without a fix in 1 file\ncheck also lists what has no safe fix\n"
     assert tool(".")[:2] == (0, left)
     assert tool("restore") == (0, "m.py: restored\nrun 0001: 1 restored, 0 were original already\n", "")
     assert (tmp_path / "m.py").read_text().startswith("a = slow()\n")
@@ -404,26 +404,22 @@ def test_a_word_that_is_misspelled_or_comes_late(tool: Run) -> None:
     assert "did you mean" not in tool("zzz", "m.py")[2]
 
 
-@pytest.mark.parametrize("word", ["check", "verify", "diff"])
+@pytest.mark.parametrize("word", ["check", "verify", "diff", "fix"])
 def test_a_word_without_a_path_means_the_project(
     tool: Run, tmp_path: Path, word: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "deep").mkdir()
     monkeypatch.chdir(tmp_path / "deep")
+    text = (tmp_path / "m.py").read_text()
     status, out, _ = tool(word)
-    assert status == (0 if word == "diff" else 1)
-    assert "m.py" in out
+    assert status == (0 if word in ("diff", "fix") else 1)
+    assert word == "fix" or "m.py" in out
+    assert ((tmp_path / "m.py").read_text() == text) is (word != "fix")
 
 
-@pytest.mark.parametrize("word", ["fix", "test", "diagnose"])
-def test_what_writes_or_runs_needs_a_path(tool: Run, tmp_path: Path, word: str) -> None:
-    assert "Missing argument 'PATH...'" in tool(word)[2]
-    (tmp_path / word).mkdir()
-    (tmp_path / word / "a.py").write_text("slow()\n")
-    assert f"(the file or folder {word} is written ./{word})" in tool(word)[2]
-    assert (tmp_path / word / "a.py").read_text() == "slow()\n"
-    assert tool(f"./{word}")[0] == 0
-    assert (tmp_path / word / "a.py").read_text() == "fast()\n"
+@pytest.mark.parametrize("word", ["test", "diagnose"])
+def test_what_runs_needs_a_case_and_no_path(tool: Run, word: str) -> None:
+    assert "no case is given" in tool(word)[2]
 
 
 @pytest.mark.parametrize("word", ["optimize", "prove", "tune"])
@@ -713,7 +709,6 @@ def test_formats(tool: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--yes",), "Missing argument 'PATH...'"),
         (("-", "m.py"), "- (standard input) goes alone"),
         (("--selct", "FC901", "."), "--select"),
         (("--select", "FC801", "."), "did you mean 'FC901'"),

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -109,3 +111,20 @@ def test_a_program_sees_what_it_would_see_by_itself(folder: Path, command: str) 
         seen["file"] = str(Path(seen["file"]).resolve())
         seen["argv"][0] = Path(seen["argv"][0]).name.removesuffix(".py")
     assert told == expected
+
+
+def test_what_comes_on_standard_input_is_read_by_each_process(folder: Path) -> None:
+    (folder / "adds.py").write_text("print(int(input()) + int(input()))\n")
+    (folder / "given").write_text("2\n3\n")
+    told = json.dumps(replace(parsed(["python", "adds.py"]), stdin=str(folder / "given")).json())
+    code = f"from patcher.run.program import *\nstart(Program.of({told}))"
+    for _ in range(2):
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            input="",
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+        )
+        assert done.stdout == "5\n", done.stderr

@@ -34,7 +34,7 @@ def diagnosing(rules: Sequence[Rule]) -> click.Command:
     """The command that runs the user's model."""
 
     @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-    @click.argument("paths", nargs=-1, metavar="PATH...")
+    @click.argument("paths", nargs=-1, metavar="[PATH]...")
     @how_options
     @click.option("--from-log", type=click.Path(exists=True, dir_okay=False), metavar="FILE", help=_FROM_LOG)
     @click.option("--from-trace", type=click.Path(exists=True, file_okay=False), metavar="DIR", help=_FROM_TRACE)
@@ -69,7 +69,7 @@ def diagnosing(rules: Sequence[Rule]) -> click.Command:
         that help.
         """
         log = _log(from_log, from_trace, bool(how["only"] or how["trace"] or how["case"]))
-        paths = given_paths(paths, how["package"], "diagnose", reads_only=bool(log))
+        paths = given_paths(paths, how["package"], reads_only=bool(log))
         config = load(paths[0] if paths else os.curdir)
         request = request_of(how, config, without_cases=bool(log))
         paths = (*paths, *located(request))

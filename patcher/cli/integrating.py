@@ -44,7 +44,7 @@ def integrating() -> click.Command:
         """
         if not module.isidentifier():
             raise click.UsageError(f"--module takes a name as Python has them, not {module!r}")
-        paths = given_paths(scripts, (), "integrate")
+        paths = given_paths(scripts, ())
         config = load(paths[0])
         store, quiet = calls.store_for(paths[0], config, given["backup_dir"]), given["quiet"]
         outcome = integrated(paths, Wanted(model, module))

@@ -6,7 +6,6 @@ import contextlib
 import os
 import shutil
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -27,6 +26,7 @@ from patcher.discover import Exclude
 from patcher.harness.cases import CaseError
 from patcher.harness.forks import Forks
 from patcher.harness.run import RunError, forking
+from patcher.harness.scratch import scratch_folder
 from patcher.kept import alone
 from patcher.measure import available_memory, need_torch
 from patcher.measure_options import how_options, located, request_of
@@ -44,8 +44,10 @@ from patcher.search.verdict import UNITS, Verdict
 from patcher.selftest.measured import measured
 from patcher.version import VERSION
 
+_GRADED = "Of fixes: proven, measured, assumed (default: {})."
 _GRADES = ("proven", "measured", "assumed")
 _LEAST_SECONDS = 10.0  # for the search
+_LAUNCHED = ("torchrun", "accelerate")
 _REPORT = "fix-compile-report.html"
 _EXAMPLES = """
 
@@ -86,7 +88,7 @@ def optimizing(rules: Sequence[Rule], word: str, command: Sequence[str]) -> clic
     @click.option("--prove-limit", "--tune-limit", "limit", type=click.FloatRange(min=1), hidden=True)
     @click.option("--goal", type=click.Choice(tuple(UNITS)), default="latency", help="What to improve.")
     @click.option("--target", default="", metavar="NAME", help="The class or function to measure, by its name.")
-    @click.option("--grades", metavar="LIST", help="Of fixes: proven, measured, assumed (default: all).")
+    @click.option("--grades", metavar="LIST", help=_GRADED.format("proven" if word == "prove" else "all"))
     @click.option("--evidence", type=click.Path(dir_okay=False), metavar="FILE", help="Write what expressions held.")
     @click.option("--unsafe", is_flag=True, help="All grades: also what is right only under a stated assumption.")
     @click.option("--dry-run", is_flag=True, help="Change no source file.")
@@ -120,7 +122,7 @@ def optimizing(rules: Sequence[Rule], word: str, command: Sequence[str]) -> clic
         began = time.monotonic()
         say = _saying(how["quiet"], began + budget)
         told = Path(how["json_"]) if how["json_"] else None
-        folder = Path(tempfile.mkdtemp(prefix="fix-compile-"))
+        folder = scratch_folder()
         forks: Forks | None = None
         try:
             recording: Recording | None = None
@@ -131,7 +133,7 @@ def optimizing(rules: Sequence[Rule], word: str, command: Sequence[str]) -> clic
                 os.environ.update(program.variables)
                 runs = interpreter(program, python)
                 need_torch(runs)
-                say("recording your program")
+                say("recording your program" + (" as one process" if program.kind in _LAUNCHED else ""))
                 forks = forking(runs, begin=True)
                 recording = record(program, runs, folder / "recording", budget / 2, how["target"], forks=forks)
                 say(recording.told)
@@ -139,7 +141,7 @@ def optimizing(rules: Sequence[Rule], word: str, command: Sequence[str]) -> clic
             else:
                 runs = python or sys.executable
                 paths, case = _with_written(paths, case, folder)
-                paths = given_paths(paths, how["package"], word) if paths else paths
+                paths = given_paths(paths, how["package"]) if paths else paths
             config = load(paths[0] if paths else os.curdir)
             if recording is not None and not paths:
                 say("no source file below this folder runs in the recorded calls: only how to compile is measured")
@@ -191,6 +193,8 @@ def optimizing(rules: Sequence[Rule], word: str, command: Sequence[str]) -> clic
         except click.ClickException as error:
             failed(error.message, goal, began, told)
             raise
+        except (KeyboardInterrupt, SystemExit):
+            return replace(failed("interrupted", goal, began, told), status=calls.INTERRUPTED)
         finally:
             if forks is not None:
                 forks.close()

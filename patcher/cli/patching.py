@@ -48,15 +48,15 @@ Words, in the place of the first PATH:
                       not pay
   check [PATH]...     what is to fix; writes nothing   (or: --verify-only)
   diff [PATH]...      the changes; writes nothing      (or: --dry-run)
-  fix PATH...         make the changes                 (or: --yes)
-  test PATH...        your model before and after; make the changes when the
+  fix [PATH]...       make the changes                 (or: --yes)
+  test [PATH]...      your model before and after; make the changes when the
                       results are equivalent           (or: --test)
-  judge PATH...       the same for anybody's change, with changed inputs too;
+  judge [PATH]...     the same for anybody's change, with changed inputs too;
                       --patch DIFF or --against REV; nothing is changed
   case FILE:CLASS     write a first case: how a model is built and called
-  diagnose PATH...    run your model; tell what costs time, and why
-  prove PATH...       keep the fixes that a run shows to help (or: --prove)
-  tune PATH...        find the call of torch.compile that is fastest
+  diagnose [PATH]...  run your model; tell what costs time, and why
+  prove [PATH]...     keep the fixes that a run shows to help (or: --prove)
+  tune [PATH]...      find the call of torch.compile that is fastest
   fleet MANIFEST      many models and cases, here or on many machines
   integrate SCRIPT... give a script arguments for torch.compile, and the call
   restore [RUN]       put the originals of the last (or that) run back
@@ -103,7 +103,7 @@ def patching(rules: Sequence[Rule], word: str = "") -> click.Command:
         epilog=_EPILOG,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
-    @click.argument("paths", nargs=-1, metavar="PATH...")
+    @click.argument("paths", nargs=-1, metavar="[PATH]...")
     @click.option("--dry-run", is_flag=True, help="Print what would change as a unified diff and write nothing.")
     @click.option("--verify-only", is_flag=True, help="Report what is still to fix; write nothing.")
     @click.option("--strict", is_flag=True, help="--verify-only: A patched file that was altered since fails, too.")
@@ -173,7 +173,7 @@ class _Asked:
 def _patch(rules: Sequence[Rule], word: str, options: Mapping[str, Any]) -> calls.Told:
     """What the call comes to; ``options``: by their names."""
     _refuse(word, options)
-    asked, shown = _asked(word, options), measured(rules)
+    asked, shown = _asked(options), measured(rules)
     settings = settings_from(rules, asked.config, measured=shown, **{name: options[name] for name in OF_RULES})
     settings = replace(settings, observed=_evidence(options["evidence"])) if options["evidence"] else settings
     call: Call = "dry-run" if options["dry_run"] else "verify-only" if options["verify_only"] else "apply"
@@ -193,10 +193,10 @@ def _patch(rules: Sequence[Rule], word: str, options: Mapping[str, Any]) -> call
     return _checked(asked, outcome, store) if options["verify_only"] else _written(asked, outcome, store, data)
 
 
-def _asked(word: str, options: Mapping[str, Any]) -> _Asked:
+def _asked(options: Mapping[str, Any]) -> _Asked:
     judges = bool(options["patch"] or options["against"])
     reads = options["verify_only"] or judges or (options["dry_run"] and not options["test"])
-    paths = given_paths(options["paths"], options["package"], word, reads_only=reads)
+    paths = given_paths(options["paths"], options["package"], reads)
     config = load(paths[0] if paths else os.curdir)
     shape = options["format_"] or config.format or "text"
     if shape not in (TEST_FORMATS if options["test"] else FORMATS):
@@ -257,19 +257,13 @@ def _evidence(file: str) -> Observations:
         raise click.UsageError(str(error)) from None
 
 
-def given_paths(
-    paths: tuple[str, ...], packages: Sequence[str], word: str, reads_only: bool = False
-) -> tuple[str, ...]:
+def given_paths(paths: tuple[str, ...], packages: Sequence[str], reads_only: bool = False) -> tuple[str, ...]:
     """The paths to work on: those that were given, once they are all known to be there.
 
-    A call that only reads goes on when some are, and takes the whole project when a word was said and no path. Raises
-    ``MissingError`` and ``click.UsageError``.
+    Without any, it is the whole project. A call that only reads goes on when some are there. Raises ``MissingError``.
     """
     if not paths and not packages:
-        if word and reads_only:
-            return (os.path.relpath(project_root(os.curdir)),)
-        same = f" (the file or folder {word} is written ./{word})" if word and os.path.lexists(word) else ""
-        raise click.UsageError(f"Missing argument 'PATH...'.{same}")
+        return (os.path.relpath(project_root(os.curdir)),)
     told = [
         f"{entry.path}: error: {entry.error}{_meant(entry.path)}"
         for entry in missing([path for path in paths if path != "-"])
@@ -307,12 +301,11 @@ def _hide(command: click.Command, word: str) -> None:
         if isinstance(parameter, click.Option):
             if checks and parameter.name in _OF_CASES:
                 parameter.help = _OF_CASES[parameter.name]
-            parameter.hidden = (
-                parameter.name in _MODES
-                or ((parameter.help or "").startswith("--verify-only: ") and not checks)
-                or (parameter.name == "backup" and (checks or word == "diff"))
-                or ((parameter.help or "").startswith("--test: ") and not measures)
-            )
+            goes_with, _, told = (parameter.help or "").partition(": ")
+            shown = {"--verify-only": checks, "--test": measures}.get(goes_with, True)
+            parameter.help = parameter.help if goes_with not in ("--verify-only", "--test") else told
+            hidden = parameter.name == "backup" and (checks or word == "diff")
+            parameter.hidden = hidden or parameter.name in _MODES or not shown
 
 
 def _when_agreed(outcome: Outcome, originals: Store | None, in_colour: bool) -> calls.Told:

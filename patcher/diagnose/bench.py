@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -22,6 +21,7 @@ from patcher.harness.compare import Judgement, judge
 from patcher.harness.forks import Forks
 from patcher.harness.measured import Figures, Measurement, Results, Tree, from_json
 from patcher.harness.run import Event, Progress, forking, run
+from patcher.harness.scratch import scratch_folder
 from patcher.results import FileResult
 from patcher.settings import TorchSetting
 
@@ -114,7 +114,7 @@ class Bench:
     elsewhere: Elsewhere | None = None
     forks: Forks | None = None
     measured: int = 0
-    _folder: Path = field(default_factory=lambda: Path(tempfile.mkdtemp(prefix="fix-compile-")))
+    _folder: Path = field(default_factory=scratch_folder)
     _kept: dict[tuple[bool, str], str] = field(default_factory=dict)
     _threads: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(MOST))
     _stops: list[threading.Event] = field(default_factory=list)

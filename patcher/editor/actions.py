@@ -41,12 +41,7 @@ class Actions:
         self._names = {rule.code: rule.name for rule in rules}
 
     def offered(
-        self,
-        document: _Document,
-        look: Look,
-        params: types.CodeActionParams,
-        able: Abilities,
-        codec: PositionCodec,
+        self, document: _Document, look: Look, params: types.CodeActionParams, able: Abilities, codec: PositionCodec
     ) -> list[types.CodeAction]:
         """The actions, without edits, for the findings in the lines that the client asks about."""
         only = params.context.only

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import shutil
-import tempfile
 import threading
 import time
 from collections.abc import Sequence
@@ -26,6 +24,7 @@ from patcher.harness.compare import judge
 from patcher.harness.measured import Results, ResultsError, from_json
 from patcher.harness.packages import PackageError, locate
 from patcher.harness.run import RunError, run
+from patcher.harness.scratch import scratch
 from patcher.kept import default_folder
 from patcher.measure import Request, available_memory, need_torch, options_for
 from patcher.options import settings_from
@@ -64,11 +63,8 @@ class Here:
 
     def __call__(self, files: Sequence[FileResult], cases: Sequence[Case], options: plan.Options) -> dict[str, Any]:
         """Measure in processes of their own; raises ``RunError``."""
-        folder = Path(tempfile.mkdtemp(prefix="fix-compile-"))
-        try:
+        with scratch() as folder:
             return run(plan.write(folder, files, cases, options), self._python)
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
 
 
 class Workshop:

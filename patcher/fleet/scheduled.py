@@ -9,8 +9,6 @@ from __future__ import annotations
 import contextlib
 import io
 import json
-import shutil
-import tempfile
 import threading
 import time
 import uuid
@@ -18,7 +16,6 @@ import zipfile
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import cloudpickle
@@ -33,6 +30,7 @@ from patcher.fleet.slots import FleetError
 from patcher.harness import plan
 from patcher.harness.cases import Case
 from patcher.harness.run import RunError
+from patcher.harness.scratch import scratch
 from patcher.results import FileResult
 from patcher.rule import Rule
 
@@ -283,8 +281,7 @@ class _Door:
 
 def _packed(files: Sequence[FileResult], cases: Sequence[Case], options: plan.Options) -> tuple[bytes, tuple[str, ...]]:
     """The exported folder as a ZIP archive, and the files that were left out of it."""
-    folder = Path(tempfile.mkdtemp(prefix="fix-compile-"))
-    try:
+    with scratch() as folder:
         left = plan.export(folder, files, cases, options)
         data = io.BytesIO()
         with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -292,5 +289,3 @@ def _packed(files: Sequence[FileResult], cases: Sequence[Case], options: plan.Op
                 if file.is_file():
                     archive.write(file, file.relative_to(folder).as_posix())
         return data.getvalue(), left
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)

@@ -234,11 +234,7 @@ def _refuse_command(command: Command) -> None:
 
 
 def _parser(
-    parsers: Sequence[Parser],
-    line: CommandLine,
-    beyond: CommandLine,
-    sources: Sources,
-    configurations: Configurations,
+    parsers: Sequence[Parser], line: CommandLine, beyond: CommandLine, sources: Sources, configurations: Configurations
 ) -> Parser:
     if not parsers:
         raise RefusedError(*without_parser(line, beyond, sources, configurations))

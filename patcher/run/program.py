@@ -12,7 +12,7 @@ import socket
 import sys
 import types
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -37,7 +37,8 @@ class ProgramError(Exception):
 class Program:
     """One Python program. ``kind``: what ``name`` is; ``variables``: set for it alone.
 
-    ``python``: the interpreter that the command names; "" when it names none.
+    ``python``: the interpreter that the command names; "" when it names none. ``stdin``: the file that holds what it
+    reads from standard input, and ``stdin``.now the pipe that brings it first; "" where it is given nothing.
     """
 
     kind: Literal["file", "module", "code", "torchrun", "accelerate"]
@@ -45,22 +46,16 @@ class Program:
     arguments: tuple[str, ...] = ()
     variables: tuple[tuple[str, str], ...] = ()
     python: str = ""
+    stdin: str = ""
 
     def json(self) -> dict[str, Any]:
         """As a value for ``of``."""
-        return {
-            "kind": self.kind,
-            "name": self.name,
-            "arguments": list(self.arguments),
-            "variables": dict(self.variables),
-            "python": self.python,
-        }
+        return {**asdict(self), "variables": dict(self.variables)}
 
     @staticmethod
     def of(told: dict[str, Any]) -> Program:
         """The reverse of ``json``."""
-        variables = tuple(told["variables"].items())
-        return Program(told["kind"], told["name"], tuple(told["arguments"]), variables, told["python"])
+        return Program(**{**told, "arguments": tuple(told["arguments"]), "variables": tuple(told["variables"].items())})
 
 
 def no_notebook(file: str) -> str:
@@ -157,6 +152,12 @@ def _python_of(file: str | None) -> str:
 def start(program: Program) -> None:
     """Run the program until it ends. What it raises is raised, ``SystemExit`` too."""
     os.environ.update(program.variables)
+    if program.stdin:
+        first = os.path.exists(f"{program.stdin}.now")
+        os.dup2(os.open(f"{program.stdin}.now" if first else program.stdin, os.O_RDONLY), 0)
+        sys.stdin = open(0, encoding="utf-8", errors="surrogateescape", closefd=False)  # noqa: SIM115 - as long as we run
+        if first:
+            os.unlink(f"{program.stdin}.now")
     if program.kind == "torchrun":
         start(_without_torchrun(program))
     elif program.kind == "accelerate":

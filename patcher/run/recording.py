@@ -8,9 +8,10 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,8 @@ class Recording:
     ``folder``: where it lies. ``files``: of the user's project, whose functions ran in the recorded calls, or that
     compile something.
     ``target``: what is measured, as a person names it. ``signatures``: how many calls were kept, of ``called``.
-    ``compiled``: whether the program compiles it, or a part of it. ``compiles``: what the program compiles. ``gpu``:
+    ``compiled``: whether the program compiles it, or a part of it. ``compiles``: what the program compiles, and calls;
+    ``uncalled``: what it compiles, and does not call. ``gpu``:
     the bytes of GPU memory that it held at most, and that there are; None where it uses none. ``inner``: the parts
     that a method calls; ``method``: it, or the function, as code names it, where it is compiled itself.
     """
@@ -51,6 +53,7 @@ class Recording:
     called: int
     compiled: bool
     compiles: tuple[str, ...]
+    uncalled: tuple[str, ...]
     trains: bool
     seconds: float
     gpu: tuple[int, int] | None = None
@@ -80,7 +83,8 @@ class Recording:
         """In one line."""
         how = "training" if self.trains else "inference"
         kept = f"{self.signatures} of {self.called} calls" if self.signatures else "the first call"
-        return f"recorded {self.target} ({how}): {kept}, {self.seconds:.0f} s"
+        lost = f"; compiled and not called: {', '.join(self.uncalled)}" if self.uncalled else ""
+        return f"recorded {self.target} ({how}): {kept}, {self.seconds:.0f} s{lost}"
 
 
 def record(
@@ -98,6 +102,8 @@ def record(
     called a few times a second. A method is recorded in a second run, since its arguments are only known there;
     ``forks`` starts that one.
     """
+    folder.mkdir(parents=True, exist_ok=True)
+    program = _with_input(program, folder / "stdin")
     told = _once(program, python, folder, seconds, {"named": target}, beat)
     if told["target"] and told["target"]["kind"] == "method" and not told["calls"]:
         compiled = told["compiled"]
@@ -114,12 +120,30 @@ def record(
         told["called"],
         told["compiled"],
         tuple(handle["what"] for handle in told["compiles"] if handle["called"]),
+        tuple(handle["what"] for handle in told["compiles"] if not handle["called"]),
         any(call["gradients"] for call in calls),
         told["seconds"],
         tuple(told["gpu"]) if told["gpu"] else None,
         tuple(told["inner"]),
         _whole(described) if told["whole"] else "",
     )
+
+
+def _with_input(program: Program, file: Path) -> Program:
+    """The program with our standard input, kept in a file for the processes that run it anew; not with a terminal."""
+    if os.isatty(0):
+        return program
+    os.mkfifo(f"{file}.now")
+
+    def copy() -> None:
+        with contextlib.suppress(OSError), file.open("wb", 0) as kept, Path(f"{file}.now").open("wb", 0) as now:
+            while data := os.read(0, 2**16):
+                kept.write(data)
+                now.write(data)
+
+    file.touch()
+    threading.Thread(target=copy, daemon=True).start()
+    return replace(program, stdin=str(file))
 
 
 def _whole(target: dict[str, Any]) -> str:
@@ -136,7 +160,6 @@ def _once(
     beat: Callable[[], None],
     forks: Forks | None = None,
 ) -> dict[str, Any]:
-    folder.mkdir(parents=True, exist_ok=True)
     spec = folder / "spec.json"
     roots = [str(Path.cwd())]
     if program.kind == "file" and "bin" not in Path(program.name).parts:
