@@ -155,7 +155,6 @@ def start(program: Program) -> None:
     if program.stdin:
         first = os.path.exists(f"{program.stdin}.now")
         os.dup2(os.open(f"{program.stdin}.now" if first else program.stdin, os.O_RDONLY), 0)
-        sys.stdin = open(0, encoding="utf-8", errors="surrogateescape", closefd=False)  # noqa: SIM115 - as long as we run
         if first:
             os.unlink(f"{program.stdin}.now")
     if program.kind == "torchrun":
