@@ -8,7 +8,6 @@ from typing import ClassVar
 
 from patcher.facts import Facts
 from patcher.facts.effects.totality import Effects
-from patcher.facts.masks.by_row import RowCall, RowCalls
 from patcher.facts.masks.masked_reads import MaskedRead, MaskedReads
 from patcher.facts.masks.row_regions import RowRegion, RowRegions
 from patcher.facts.syntax.tree import last_name
@@ -30,6 +29,7 @@ from patcher.rule import (
     stacked,
 )
 from rules.fc402_mask_read.by_element import ByElement
+from rules.fc402_mask_read.by_row import RowCall, RowCalls
 from rules.fc402_mask_read.examples import INVALID, VALID
 from rules.fc402_mask_read.filling import Filled, Filling
 from rules.fc402_mask_read.over_all import static
@@ -64,12 +64,11 @@ class MaskRead(Rule):
         error or of an infinite gradient at the places that are left out. Unsafe for ``sum`` and ``mean`` of floats:
         they add up in another order, and a mask that does not fit may be no error any more. Eager code
         keeps what it had. Unsafe for a function of rows: it is taken to treat each by itself, and one row at least to
-        be set. Unsafe for what modules do to rows, in compiled code only: by cost and rounding, and because each row
-        has to be computed by itself, which is taken for granted of the modules that the finding names unless this file
-        shows the opposite. Rows that the mask leaves out must not raise or send an infinite gradient; values of another
-        dtype than what they are written to are no error there, and dropout draws other numbers. A mask on another
-        device than ``x`` is no error any more where only the count is asked for. What is packed by the mask and handed
-        on is reported, not rewritten.
+        be set. Unsafe for what modules do to rows, in compiled code only: by cost and rounding, and because it assumes
+        that each row is computed by itself. Rows that the mask leaves out must not raise or send an infinite gradient;
+        values of another dtype than what they are written to are no error there, and dropout draws other numbers. A
+        mask on another device than ``x`` is no error any more where only the count is asked for. What is packed by the
+        mask and handed on is reported, not rewritten.
 
     References:
         PyTorch, "Dynamic shape operator" (graph break GB0036).
@@ -258,9 +257,9 @@ class _Form:
             return "`torch` is not imported here"
         rows, picked = facts.writing.fresh_local("_rows", first), facts.writing.fresh_local("_picked", first)
         masks = " and ".join(f"`{m}`" for m in sorted(region.masks))
-        taken = f", and takes {' and '.join(f'`{t}`' for t in region.taken_for)} row by row" if region.taken_for else ""
         self.assumption = (
-            f"compiled code computes all rows, which are finite, for {masks}{taken}: more work and other rounding"
+            f"each row that {masks} leaves out can be computed as well, by itself, and is finite: compiled code does "
+            "so, which is more work and other rounding"
         )
         compiled = block(Code("if torch.compiler.is_compiling():"), list(static(region, rows, picked)))
         return Fix((Enclose(region.statements, stacked(compiled, Code("else:"))),), Applicability.UNSAFE)

@@ -12,23 +12,15 @@ from dataclasses import dataclass
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
-from patcher.facts.effects.gradient_mode import GradientMode
-from patcher.facts.groups.row_values import ROWS, Held, Refused, RowValues, Sort
-from patcher.facts.masks.by_row import RowCalls
 from patcher.facts.masks.masked_reads import MaskedReads
-from patcher.facts.masks.mixing import mixes
 from patcher.facts.syntax.tree import FunctionNode
-from patcher.facts.syntax.written import given
-from patcher.facts.tables import torch_api as api
-from patcher.facts.values.types import Kind
+from patcher.facts.syntax.written import short
 
-_STEEP = api.STEEP_FLOAT | frozenset("norm std var pow div prod true_divide".split())
 _CHANGES = (ast.Add, ast.Sub, ast.Mult, ast.Div)
 
-#: Functions and methods in which a tensor meets the rows element by element.
-_BROADCASTING = frozenset(
-    "add sub mul div pow maximum minimum where lerp addcmul remainder fmod atan2 logical_and logical_or".split()
-)
+
+class Refused(Exception):  # noqa: N818 - it is no error, it is the answer
+    """There is no such region; the text says why."""
 
 
 @dataclass(frozen=True)
@@ -51,15 +43,13 @@ class Step:
 class RowRegion:
     """Neighbours in one block, and what they do, step by step.
 
-    ``reads``: all reads through a mask, in order. ``masks``: how the masks are spelled. ``taken_for``: the callables
-    that are taken to compute each row by itself.
+    ``reads``: all reads through a mask, in order. ``masks``: how the masks are spelled.
     """
 
     statements: tuple[ast.stmt, ...]
     steps: tuple[Step, ...]
     reads: tuple[ast.Subscript, ...]
     masks: frozenset[str]
-    taken_for: tuple[str, ...]
 
 
 class RowRegions(Analysis):
@@ -68,7 +58,6 @@ class RowRegions(Analysis):
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts)
         self.masked_reads = facts.ask(MaskedReads)
-        self.by_row = facts.ask(RowCalls).rowwise
 
     def of(self, statement: ast.stmt) -> RowRegion | str | None:
         """The region that ``statement`` starts; why there is none, or None.
@@ -92,10 +81,8 @@ class RowRegions(Analysis):
                 whole = str(refusal) if isinstance(whole, str) else whole
                 break
             taken.append(s)
-            if growing.steps[-1].into is not None and not self._leaves(growing.packed, taken, function):
-                assumed = tuple(dict.fromkeys(t for v in growing.values.values() for t in v.taken_for))
-                steps, reads = tuple(growing.steps), tuple(growing.reads)
-                whole = RowRegion(tuple(taken), steps, reads, frozenset(growing.values), assumed)
+            if growing.steps[-1].into is not None and not self._leaves({*growing.packed}, taken, function):
+                whole = RowRegion(tuple(taken), tuple(growing.steps), tuple(growing.reads), frozenset(growing.masks))
         return whole
 
     def holding(self, statement: ast.stmt) -> RowRegion | None:
@@ -121,60 +108,6 @@ class RowRegions(Analysis):
         return bool(packed & self.flow_of(function).outliving({n for s in taken for n in ast.walk(s)}))
 
 
-class _Rows(RowValues):
-    """What is computed of the rows that ``mask`` selects."""
-
-    def __init__(self, regions: RowRegions, mask: ast.expr, reads: dict[ast.Subscript, None]) -> None:
-        super().__init__(regions.facts)
-        self.regions, self.mask, self.key, self.reads = regions, mask, ast.unparse(mask), reads
-
-    def _subscript(self, e: ast.Subscript) -> Held:
-        if not self.regions.read(e):
-            return super()._subscript(e)
-        if ast.unparse(e.slice) != self.key:
-            raise Refused(f"`{ast.unparse(e)}` has other rows than `{self.key}` selects")
-        self.fixed(e.value)
-        if not isinstance(e.value, (ast.Name, ast.Attribute, ast.Subscript)):
-            raise Refused(f"`{ast.unparse(e.value)}` is not a plain name")
-        self.reads[e] = None
-        return ROWS
-
-    def binary(self, e: ast.AST, a: Held, op: ast.operator, b: Held) -> Held:
-        held = super().binary(e, a, op, b)
-        if isinstance(e, ast.BinOp) and not isinstance(op, ast.MatMult):
-            self._broadcast([(e.left, a), (e.right, b)], held)
-        return held
-
-    def _method(self, e: ast.Call, name: str, held: list[Held]) -> Held:
-        outcome = super()._method(e, name, held)
-        if name in _BROADCASTING:
-            arguments = given(e)
-            self._broadcast(list(zip(arguments, held[len(held) - len(arguments) :], strict=True)), outcome)
-        return outcome
-
-    def _broadcast(self, parts: list[tuple[ast.expr, Held]], outcome: Held) -> None:
-        """Refuse a tensor beside the selected rows that may have one row for each of them, which are fewer than all."""
-        for e, held in parts if outcome.sort is not Sort.FIXED else ():
-            value = self.inference.of(e)
-            own = self.inference.instance_attribute(e) is not None
-            single = own or value.kind is Kind.PYTHON or value.is_scalar_tensor
-            if held.sort is Sort.FIXED and not single:
-                raise Refused(f"`{ast.unparse(e)}` may have a row for each that `{self.key}` selects")
-
-    def _taken(self, e: ast.Call) -> Held:
-        own, text = self.inference.instance_attribute(e.func), f"`{ast.unparse(e.func)}`"
-        if isinstance(e.func, ast.Name) and self.inference.of(e.func).kind is not Kind.MODULE:
-            if not self.regions.by_row(e):
-                raise Refused(f"{text} may mix rows")
-        elif own is not None and own[1] in self.class_facts(own[0]).methods:
-            raise Refused(f"{text} is a method, which may mix rows")
-        name = self.inference.of(e.func).module.rpartition(".")[2]
-        for cls in self.syntax.by_type[ast.ClassDef]:
-            if isinstance(cls, ast.ClassDef) and cls.name == name and (sign := mixes(cls, self.syntax)) is not None:
-                raise Refused(f"{text} may mix rows, by `{sign}`")
-        return super()._taken(e)
-
-
 class _Region:
     """One region as it grows."""
 
@@ -182,9 +115,8 @@ class _Region:
         self.regions = regions
         self.steps: list[Step] = []
         self.reads: dict[ast.Subscript, None] = {}
-        self.values: dict[str, _Rows] = {}
-        self.packed: set[str] = set()
-        self._held: dict[str, str] = {}
+        self.masks: dict[str, ast.expr] = {}
+        self.packed: dict[str, str] = {}
 
     def add(self, s: ast.Assign | ast.AugAssign) -> None:
         """One statement more. Raises Refused when it cannot be told what it is over all rows."""
@@ -202,84 +134,62 @@ class _Region:
                 self._write(into, ast.unparse(at), value)
             case ast.AugAssign(target=ast.Subscript(value=ast.Name() as into, slice=at), op=op, value=value):
                 if not isinstance(op, _CHANGES):
-                    raise Refused(f"`{ast.unparse(s)}` changes rows in a way that is not known")
+                    raise Refused(f"`{short(s)}` changes rows in a way that is not known")
                 self._write(into, ast.unparse(at), value, op)
             case ast.Assign(targets=[ast.Name() | ast.Tuple() as target], value=value):
                 names = target.elts if isinstance(target, ast.Tuple) else [target]
                 if not all(isinstance(n, ast.Name) for n in names):
-                    raise Refused(f"`{ast.unparse(s).splitlines()[0]}` is more than a computation on rows")
+                    raise Refused(f"`{short(s)}` is more than a computation on rows")
                 self._bind(tuple(n.id for n in names if isinstance(n, ast.Name)), value)
             case _:
-                raise Refused(f"`{ast.unparse(s).splitlines()[0]}` is more than a computation on rows")
+                raise Refused(f"`{short(s)}` is more than a computation on rows")
 
-    def _of(self, e: ast.expr) -> _Rows:
-        """What knows the rows that ``e`` is made of, which are all selected by one mask."""
-        masks = [n.slice for n in ast.walk(e) if isinstance(n, ast.Subscript) and self.regions.read(n)]
-        keys = {ast.unparse(m) for m in masks}
-        keys |= {self._held[n.id] for n in ast.walk(e) if isinstance(n, ast.Name) and n.id in self._held}
+    def _of(self, e: ast.expr) -> str:
+        """How the one mask is spelled whose rows ``e`` is made of."""
+        reads = [n for n in ast.walk(e) if isinstance(n, ast.Subscript) and self.regions.read(n)]
+        inside = {n for r in reads for n in ast.walk(r)}
+        keys = {ast.unparse(r.slice) for r in reads}
+        for n in ast.walk(e):
+            if isinstance(n, ast.Name) and n.id in self.packed:
+                keys.add(self.packed[n.id])
+            elif isinstance(n, ast.Name) and n not in inside:
+                value = self.regions.inference.of(n)
+                if (
+                    value.is_tensor
+                    and not value.is_scalar_tensor
+                    and not isinstance(self.regions.syntax.parents[n], ast.Attribute)
+                ):
+                    raise Refused(f"`{n.id}` may have a row for each that the mask selects")
         if len(keys) != 1:
-            raise Refused(f"`{ast.unparse(e).splitlines()[0]}` is not made of the rows of one mask")
+            raise Refused(f"`{short(e)}` is not made of the rows of one mask")
         key = keys.pop()
-        if key not in self.values:
-            if not _plain(masks[0]):
-                raise Refused(f"`{key}` is not a plain name")
-            self.values[key] = _Rows(self.regions, masks[0], self.reads)
-        return self.values[key]
+        for r in reads:
+            if not _plain(r.slice) or not isinstance(r.value, (ast.Name, ast.Attribute, ast.Subscript)):
+                raise Refused(f"`{short(r)}` is not a plain name with a plain mask")
+            self.masks.setdefault(key, r.slice)
+        self.reads |= dict.fromkeys(reads)
+        return key
 
     def _bind(self, names: tuple[str, ...], value: ast.expr) -> None:
-        values = self._of(value)
-        held = values.of(value)
-        wanted = Sort.ROWS if len(names) == 1 else Sort.PARTS
-        if held.sort is not wanted and (len(names) > 1 or held.sort is not Sort.PARTS):
-            raise Refused(f"`{ast.unparse(value).splitlines()[0]}` is not known to keep rows apart")
-        self._smooth(value)
-        for name in names:
-            if name in self._in_masks():
-                raise Refused(f"the mask `{name}` changes")
-            for others in self.values.values():
-                others.bind(name, Held(Sort.EITHER))
-            values.bind(name, ROWS if len(names) > 1 else Held(held.sort))
-            self._held[name] = values.key
-        self.packed |= set(names)
-        self.steps.append(Step(value, values.mask, names))
+        key = self._of(value)
+        self._changes(names)
+        self.packed |= dict.fromkeys(names, key)
+        self.steps.append(Step(value, self.masks[key], names))
 
-    def _smooth(self, value: ast.expr) -> None:
-        """Refuse what could send an infinite gradient to rows that the mask leaves out, where it would become a NaN."""
-        for n in ast.walk(value) if not self.regions.facts.ask(GradientMode).off(value) else ():
-            match n:
-                case ast.BinOp(op=ast.Div(), right=right) if self._holds_rows(right):
-                    steep = True
-                case ast.BinOp(op=ast.Pow(), left=left, right=right):
-                    whole = isinstance(right, ast.Constant) and isinstance(right.value, int) and right.value >= 1
-                    steep = not whole and (self._holds_rows(left) or self._holds_rows(right))
-                case ast.Call(func=ast.Attribute(value=of, attr=name) as func) if name in _STEEP:
-                    function = self.regions.syntax.qualified(func) is not None
-                    steep = self._holds_rows(n if function else of)
-                case _:
-                    steep = False
-            if steep:
-                raise Refused(f"the gradient of `{ast.unparse(n)}` may be infinite where the mask is not set")
-
-    def _holds_rows(self, e: ast.AST) -> bool:
-        return any((isinstance(n, ast.Name) and n.id in self._held) or self.regions.read(n) for n in ast.walk(e))
-
-    def _in_masks(self) -> set[str]:
-        return {n.id for v in self.values.values() for n in ast.walk(v.mask) if isinstance(n, ast.Name)}
+    def _changes(self, names: tuple[str, ...]) -> None:
+        changed = {n.id for m in self.masks.values() for n in ast.walk(m) if isinstance(n, ast.Name)} & {*names}
+        if changed:
+            raise Refused(f"the mask `{changed.pop()}` changes")
 
     def _write(
         self, into: ast.Name, key: str, value: ast.expr, op: ast.operator | None = None, anew: bool = False
     ) -> None:
-        values = self._of(value)
-        if values.key != key:
-            raise Refused(f"what `{values.key}` selects goes where `{key}` says")
-        if into.id in self._in_masks():
-            raise Refused(f"the mask `{into.id}` changes")
-        if into.id in self._held or not self.regions.inference.of(into).is_tensor:
+        if self._of(value) != key:
+            raise Refused(f"what one mask selects goes where `{key}` says")
+        self._changes((into.id,))
+        if into.id in self.packed or not self.regions.inference.of(into).is_tensor:
             raise Refused(f"`{into.id}` is not known to be a tensor with all rows")
-        if values.of(value).sort is not Sort.ROWS:
-            raise Refused(f"`{ast.unparse(value).splitlines()[0]}` is not known to keep rows apart")
-        self._smooth(value)
-        self.steps.append(Step(value, values.mask, (), into, op, anew))
+        self.steps.append(Step(value, self.masks[key], (), into, op, anew))
 
 
 def _scattered(s: ast.Assign) -> tuple[ast.Name, ast.expr, ast.expr] | None:

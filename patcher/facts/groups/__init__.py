@@ -1,1 +1,0 @@
-"""Rows that belong to groups (experts): loops over the groups that are hit, and what works row by row."""
