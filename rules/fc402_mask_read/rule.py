@@ -47,8 +47,8 @@ class MaskRead(Rule):
 
         A mean or sum of a name that what is selected has got keeps all places and adds nothing for the others.
 
-        ``y[mask] = g(x[mask])`` with a function ``g`` of the same file that works along last dimensions gives ``g`` all
-        rows, with the first row that is set in the place of those that are not, and keeps what the mask selects.
+        ``y[mask] = g(x[mask])`` with a function ``g`` of the same file gives ``g`` all rows, with the first row that is
+        set in the place of those that are not, and keeps what the mask selects.
 
         Statements that give rows to modules and write them back (``h[mask] += mlp(norm(h[mask]))``, ``masked_scatter``)
         get a second form for compiled code: all rows are computed, and ``torch.where`` picks by the mask.
