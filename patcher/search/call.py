@@ -276,9 +276,9 @@ def _with_assumptions(file: FileResult, diff: bytes) -> bytes:
 
     def head(hunk: re.Match[bytes]) -> bytes:
         end = int(hunk[1]) + int(hunk[2] or 1)
-        told = dict.fromkeys(f" assumes: {text}" for line, text in left if line < end)
+        told = "; ".join(dict.fromkeys(text for line, text in left if line < end))
         left[:] = [pair for pair in left if pair[0] >= end]
-        return hunk[0] + "".join(told).encode()
+        return hunk[0] + (f" assumes: {told}" if told else "").encode()
 
     return re.sub(rb"(?m)^@@ -(\d+)(?:,(\d+))? .*@@$", head, diff)
 
