@@ -250,7 +250,7 @@ def test_calls_are_suggested_as_they_are_typed(
     monkeypatch.setattr(sys, "argv", [called])
     assert f"; to put the originals back: {told} restore 0001\n" in tool("m.py")[1]
     assert tool("check", "--select", "zzz")[2].startswith(f"{told} check: error: ")
-    assert tool("--help")[1].startswith(f"Usage: {told} [OPTIONS] PATH...")
+    assert tool("--help")[1].startswith(f"Usage: {told} [OPTIONS] [PATH]...")
 
 
 @pytest.mark.parametrize("word", ["test", "diagnose"])
