@@ -87,6 +87,8 @@ def test(
         if locked:
             return Told(FAILURE, err=(*errors, *locked))
     options = options_for(outcome.results, request, paths, command)
+    if write is not None and _without_compiler(request, options):
+        return Told(FAILURE, err=(*errors, f"--test: error: {NO_COMPILER} (your files are as they were)"))
     try:
         if request.export is not None:
             return _exported(outcome, request, options, errors)
@@ -157,6 +159,10 @@ def _json_without_verdicts(results: Results | None, equivalent: bool) -> str:
     if results is None:
         return json.dumps({"schema": 1, "results": None, **judgement}, indent=2) + "\n"
     return json.dumps({**json.loads(harness_json(results, Judgement(()))), **judgement}, indent=2) + "\n"
+
+
+#: Why nothing is said of speed.
+NO_COMPILER = "there is no C++ compiler (g++, clang++ or CXX) with Python's headers; install one"
 
 
 def _without_compiler(request: Request, options: plan.Options) -> str:
@@ -289,7 +295,8 @@ def _standard_backend(request: Request) -> str:
     """Inductor, unless it would need a C++ compiler or Python's headers and there are none."""
     if shutil.which("nvidia-smi") or request.export is not None:
         return "inductor"
-    compiler = os.environ.get("CXX") or next(filter(shutil.which, ("g++", "clang++", "c++")), None)
+    named = os.environ.get("CXX", "").split()[:1]
+    compiler = next(filter(shutil.which, named or ("g++", "clang++", "c++")), None)
     code = "import sysconfig, os; print(os.path.exists(os.path.join(sysconfig.get_path('include'), 'Python.h')))"
     try:
         told = subprocess.run(

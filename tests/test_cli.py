@@ -21,7 +21,7 @@ import pytest
 from test_compare import document, toy
 from toy import RULES
 
-from patcher import calls, cli
+from patcher import calls, cli, measure
 from patcher.cli import showing
 from patcher.cli.words import OTHERS, PAGES, SPELLED, split
 from patcher.diagnose.diagnosing import Diagnosed
@@ -880,6 +880,20 @@ def test_what_is_compiled_without_a_compiler_is_said_at_the_top(tool: Run, monke
     for what in ("m.py", "clean.py"):
         assert tool("test", "--dry-run", "--case", "case.py", what)[1].startswith(first)
     assert "No C++" not in tool("test", "--backend", "eager", "--dry-run", "--case", "case.py", "m.py")[1]
+    status, out, err = tool("test", "--case", "case.py", "m.py")
+    assert (status, out) == (2, ""), "nothing is written on the word of code that was not compiled"
+    assert "there is no C++ compiler" in err
+    assert "install one" in err
+
+
+@pytest.mark.parametrize(("named", "backend"), [("/nope", "aot_eager"), ("g++ -O1", "inductor"), ("", "inductor")])
+def test_a_compiler_that_is_named_has_to_be_there(monkeypatch: pytest.MonkeyPatch, named: str, backend: str) -> None:
+    usual = {"nvidia-smi": None, "/nope": None}
+    monkeypatch.setattr("patcher.measure.shutil.which", lambda name: usual.get(name, f"/bin/{name}"))
+    monkeypatch.setenv("CXX", named)
+    done = subprocess.CompletedProcess([], 0, stdout="True\n")
+    monkeypatch.setattr("patcher.measure.subprocess.run", lambda *args, **how: done)
+    assert measure._standard_backend(measure.Request((), sys.executable, {})) == backend
 
 
 def test_measuring_without_torch(tool: Run, tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from patcher.harness import plan
 from patcher.harness.forks import Forks
 from patcher.harness.measured import ResultsError
 from patcher.harness.run import Progress, RunError, signals_as_exceptions
-from patcher.measure import Request, installed, need_torch, options_for
+from patcher.measure import NO_COMPILER, Request, installed, need_torch, options_for
 from patcher.observed import document
 from patcher.report.diff import file_diff
 from patcher.results import FileResult, PatchResult
@@ -113,7 +113,7 @@ def optimize(
 
         search.keep = keep
         if options.backend != "inductor" and request.backend is None:
-            return failed("there is no C++ compiler (g++, clang++ or CXX) with Python's headers; install one", *failing)
+            return failed(NO_COMPILER, *failing)
         try:
             with signals_as_exceptions():
                 search.run()
