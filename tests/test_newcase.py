@@ -236,7 +236,7 @@ def test_the_overview_says_what_there_is_and_what_comes_next() -> None:
     assert "train.py:3: torch.compile(Whole())" in text
     assert [line.partition("#")[0].strip() for line in text.splitlines()[-3:]] == [
         "fix-compile check",
-        "fix-compile optimize -- python PROGRAM.py",
+        "fix-compile optimize -- python train.py",
         "fix-compile case net.py:Whole",
     ]
     wrote("cases/whole.py", "def build(): ...\ndef calls(): ...\n")

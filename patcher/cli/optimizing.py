@@ -21,6 +21,7 @@ from patcher.budget import with_budgets
 from patcher.cli.diagnosing import rule_options
 from patcher.cli.patching import CAPACITY, DEVICE_ASSERTS, given_paths, write_down
 from patcher.cli.showing import asks, colour, confirmed, left, measuring, program_words
+from patcher.cli.showing import program as program_name
 from patcher.config import ConfigError, load
 from patcher.discover import Exclude
 from patcher.harness.cases import CaseError
@@ -32,6 +33,7 @@ from patcher.measure import available_memory, need_torch
 from patcher.measure_options import how_options, located, request_of
 from patcher.newcase.call import Asked as NewCase
 from patcher.newcase.call import case as new_case
+from patcher.newcase.call import overview
 from patcher.options import settings_from, strategies_by_key
 from patcher.report import Outcome
 from patcher.report.diff import coloured
@@ -146,7 +148,8 @@ def optimizing(rules: Sequence[Rule], word: str, command: Sequence[str]) -> clic
             if recording is not None and not paths:
                 say("no source file below this folder runs in the recorded calls: only how to compile is measured")
             elif recording is None and not (paths or how["package"] or case or config.cases):
-                raise click.UsageError(f"give your program behind --: fix-compile {word} -- python train.py")
+                hint = f"give your program behind --: fix-compile {word} -- python train.py"
+                return replace(overview(program_name()), status=calls.FAILURE, err=(hint,))
             request = request_of({**how, "case": case}, config, bool(recording))
             request = replace(
                 request,

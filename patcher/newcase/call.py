@@ -84,17 +84,18 @@ def overview(program: str) -> Told:
     lines += _list(_many(len(sites), "place") + " that compile or set how", sites)
     lines += _list(_many(len(cases), "case"), [f"{case.name}: {_shown(Path(case.file))}" for case in cases])
     lines += [_torch(), "", "Next:"]
-    return Told(OK, "".join(f"{line}\n" for line in (*lines, *_next(program, tree, models, cases))))
+    return Told(OK, "".join(f"{line}\n" for line in (*lines, *_next(program, tree, models, sites, cases))))
 
 
-def _next(program: str, tree: Tree, models: Sequence[Seen], cases: Sequence[Case]) -> list[str]:
+def _next(program: str, tree: Tree, models: Sequence[Seen], sites: Sequence[str], cases: Sequence[Case]) -> list[str]:
     commands = [(f"{program} check", "what is to fix, from the source alone")]
     if cases:
         file = shlex.quote(_shown(Path(cases[0].file)))
         commands += [(f"{program} optimize --case {file} .", "make it faster, or hear that compiling does not pay")]
         commands += [(f"{program} diagnose --case {file} .", "what costs, where, and the fix")]
     elif models:
-        commands += [(f"{program} optimize -- python PROGRAM.py", "make your program faster, measured against eager")]
+        run = shlex.quote(sites[0].partition(":")[0]) if sites else "PROGRAM.py"
+        commands += [(f"{program} optimize -- python {run}", "make your program faster, measured against eager")]
         model = shlex.quote(_model(tree, models[0]))
         commands += [(f"{program} case {model}", "without a program: how the model is built and called")]
     else:
