@@ -11,7 +11,7 @@ import pytest
 
 from patcher.calls import Told
 from patcher.harness.cases import CaseError, find
-from patcher.newcase.call import Asked, case, overview
+from patcher.newcase.call import Asked, case, kept, overview
 
 
 @pytest.fixture(autouse=True)
@@ -243,6 +243,14 @@ def test_the_overview_says_what_there_is_and_what_comes_next() -> None:
     for word in ("optimize", "diagnose"):
         assert f"fix-compile {word} --case cases/whole.py ." in str(overview("fix-compile").out)
     assert "1 case\n  whole: cases/whole.py" in str(overview("fix-compile").out)
+
+
+def test_the_case_of_a_class_is_where_it_was_written() -> None:
+    wrote("net.py", CONFIGURED)
+    assert kept("net.py:Net") is None
+    wrote("cases/net.py", "def build(): ...\ndef calls(): ...\n")
+    assert kept("net.py:Net") == Path("cases/net.py")
+    assert kept("net.py:Other") is None
 
 
 def test_the_overview_of_nothing_is_one_line() -> None:

@@ -33,7 +33,7 @@ from patcher.measure import available_memory, need_torch
 from patcher.measure_options import how_options, located, request_of
 from patcher.newcase.call import Asked as NewCase
 from patcher.newcase.call import case as new_case
-from patcher.newcase.call import overview
+from patcher.newcase.call import kept, overview
 from patcher.options import settings_from, strategies_by_key
 from patcher.report import Outcome
 from patcher.report.diff import coloured
@@ -221,7 +221,10 @@ class NoCaseError(Exception):
 def _with_written(
     paths: tuple[str, ...], case: tuple[str, ...], folder: Path
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Paths and cases, where ``FILE:CLASS`` is its file, with a case written for it. Raises ``NoCaseError``."""
+    """Paths and cases, where ``FILE:CLASS`` is its file, with its case, or one that is written for it.
+
+    Raises ``NoCaseError``.
+    """
     files, cases = list[str](), list(case)
     for number, path in enumerate(paths):
         if why := no_notebook(path):
@@ -231,6 +234,9 @@ def _with_written(
             files.append(path)
             continue
         files.append(file)
+        if (there := kept(path)) is not None:
+            cases.append(str(there))
+            continue
         target = folder / f"{name}_{number}.py"
         told = new_case(NewCase(path, str(target), True, "fix-compile"))
         blanks = [line for line in told.err if ": fill in: " in line]

@@ -71,6 +71,14 @@ def case(asked: Asked) -> Told:
     return Told(OK, f"{target}\n", tuple(lines))
 
 
+def kept(model: str) -> Path | None:
+    """The case of ``FILE:CLASS`` that stands where ``case`` writes it; None where there is none."""
+    path, _, name = model.rpartition(":")
+    tree = _tree(path)
+    files = [file_for(seen, tree.root) for seen in tree.classes(Path(path).absolute()) if seen.name == name]
+    return next((file for file in files if as_case(file) is not None), None)
+
+
 def overview(program: str) -> Told:
     """What there is in the project of the working folder, and the next three commands. Nothing is written."""
     root = Path(project_root(os.curdir))
