@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
+import importlib.util
 import os
 import shutil
 import tempfile
@@ -17,6 +17,8 @@ _SECONDS = 60.0  # after which a folder is locked by its process, if that is the
 def scratch_folder() -> Path:
     """Make a folder that is locked as long as this process runs; those of processes that were killed are removed."""
     made = Path(tempfile.mkdtemp(prefix=f"fix-compile-{os.getpid()}-"))
+    if importlib.util.find_spec("fcntl") is None:  # as on Windows
+        return made
     _locked(made)
     for old in made.parent.glob("fix-compile-[0-9]*-*"):
         with contextlib.suppress(OSError):  # another user's, or one that is in use
@@ -28,7 +30,7 @@ def scratch_folder() -> Path:
 
 def _locked(folder: Path) -> int:
     """Lock a folder until the process ends. Raises ``OSError`` where another process has locked it."""
-    handle = os.open(folder, os.O_RDONLY)
+    fcntl, handle = importlib.import_module("fcntl"), os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
