@@ -26,6 +26,7 @@ PROGRAMS = {
     "run.py",
     "differences.py",
     "pairs.py",
+    "precision.py",
     "replaying.py",
     "probes.py",
     "forks.py",

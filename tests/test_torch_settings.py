@@ -225,7 +225,7 @@ def test_settings_that_help_are_written_before_each_call_that_compiles(tmp_path:
     told, out = proved(tmp_path, "return x + 1", *options, train=TRAIN, infer=infer + OTHER)
     assert set(told["settings"]) == {"capture_scalar_outputs", "capture_dynamic_output_shape_ops"}
     assert told["graphs"][1] < told["graphs"][0]
-    assert re.search(r"compile with: .* \(in the diff\)", out)
+    assert re.search(r"compile with: .* \((the settings are )?in the diff\)", out)
     assert {"train.py", "infer.py"} <= set(told["files"])
     for name in ("train.py", "infer.py"):
         text = (tmp_path / name).read_text()
