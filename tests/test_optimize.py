@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -711,13 +712,14 @@ def test_a_class_whose_inputs_nobody_knows_is_told(tmp_path: Path) -> None:
     assert "give your program behind --" in err
 
 
-def test_without_a_compiler_nothing_is_called_equal(tmp_path: Path) -> None:
+def test_where_nothing_compiles_nothing_is_called_equal(tmp_path: Path) -> None:
     (tmp_path / "net.py").write_text(MODEL)
     (tmp_path / "case.py").write_text(
         "import torch\nfrom net import Net\n\ndef build():\n    return Net()\n\n"
         "def calls():\n    return [((torch.randn(2, 4),), {})]\n"
     )
-    missing = {"PATH": "/nonexistent", "CC": "/nope", "CXX": "/nope"}
+    false = shutil.which("false") or "/bin/false"  # a compiler that is there, and compiles nothing
+    missing = {"PATH": "/nonexistent", "CC": false, "CXX": false}
     command = [sys.executable, str(ROOT / "fix_compile.py"), "test", "--quick", "--case", "case.py", "net.py"]
     done = subprocess.run(
         command, cwd=tmp_path, capture_output=True, text=True, env={**os.environ, **missing}, check=False
