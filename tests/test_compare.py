@@ -219,6 +219,8 @@ NOT_EQUIVALENT: list[tuple[str, Json, str, str]] = [
     ("compiled: relative in bfloat16", {"vs_pc": off(relative=0.2, epsilon=2.0**-7)}, "different", "limit of 0.125"),
     ("compiled: gradients in float16", {"vs_pc": {"gradients": off(relative=0.3), "epsilon": 2.0**-10}}, "different",
      "relative limit of 0.25"),
+    ("compiled: a gradient that is gone, in bfloat16", {"vs_pc": {"gradients": off(relative=1.0), "epsilon": 2.0**-7}},
+     "different", "relative limit of 0.5"),
     ("compiled: NaN", {"vs_pc": off(max=NAN)}, "different", "patched compiled (default): outputs: NaN"),
     ("compiled: gradients", {"vs_pc": {"gradients": off(relative=0.02)}}, "different", "gradients beyond the relative"),
     ("compiled: state", {"vs_pc": {"state": off(relative=0.02)}}, "different", "beyond the relative limit of 0.01"),

@@ -317,7 +317,7 @@ def _output_limit(comparison: Comparison) -> float:
 
 
 def _trained_limit(comparison: Comparison) -> float:
-    return max(1e-2, 256 * _epsilon(comparison))
+    return max(1e-2, min(0.5, 256 * _epsilon(comparison)))  # a gradient that is gone differs by 1
 
 
 def _epsilon(comparison: Comparison) -> float:

@@ -51,7 +51,6 @@ _CONTAINER = (
 WHERE = signal.SIGRTMIN + 7 if hasattr(signal, "SIGRTMIN") else None  # asks a worker that hangs for its stack
 WHERE_SECONDS = 0.3  # that it has for the answer
 NEAR = (0.1, 0.1)  # relative, of outputs; of gradients and state: more of a difference is no branch that rounding took
-HALF = 1e-6  # the epsilon of half precision is more: what it rounds off is expected
 ROOM = 2  # for each of several processes at a time: times the memory that the original took in eager mode
 OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "Cannot allocate memory", "MemoryError", "bad_alloc")
 _OURS = ("TORCH_LOGS", "TORCH_TRACE", "TORCHDYNAMO_DISABLE")  # variables that the run decides about
@@ -781,14 +780,15 @@ def _named(row: Json) -> tuple[str, str, str | None]:
     return row.get("tree", ""), row.get("kind", ""), row.get("mode")
 
 
-def _is_doubtful(row: Json, usual: tuple[float, float] = (1e-3, 1e-2)) -> bool:
-    """Whether compiled code differs by more than single precision usually does, which rounding may explain.
+def _is_doubtful(row: Json, usual: tuple[float, float] | None = None) -> bool:
+    """Whether compiled code differs by more than its precision usually does, which rounding may explain.
 
-    ``usual``: of outputs; of gradients and state.
+    ``usual``: of outputs; of gradients and state. None: the limits that ``compare.py`` has for this precision.
     """
-    parts = ((row, usual[0]), (row.get("gradients"), usual[1]), (row.get("state"), usual[1]))
-    apart = any(((part or {}).get("relative") or 0.0) > most for part, most in parts)
-    return bool(row.get("kind") == "compiled" and apart and row.get("epsilon", 0.0) < HALF)
+    epsilon = row.get("epsilon") or 0.0
+    outputs, trained = usual or (max(1e-3, 16 * epsilon), max(1e-2, min(0.5, 256 * epsilon)))
+    parts = ((row, outputs), (row.get("gradients"), trained), (row.get("state"), trained))
+    return row.get("kind") == "compiled" and any(((p or {}).get("relative") or 0.0) > most for p, most in parts)
 
 
 def _chooses(row: Json) -> bool:
