@@ -679,7 +679,7 @@ def test_a_program_gets_faster_and_comes_back(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("program", "why"),
     [
-        ("print('nothing')\n", "none was called"),
+        ("print('nothing')\n", "no module was made"),
         ("import torch\nraise SystemExit('no data')\n", "exit status no data"),
     ],
 )

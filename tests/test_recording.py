@@ -438,8 +438,8 @@ def test_where_no_target_has_the_name_those_that_are_called_are_listed(forking: 
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("print('nothing')\n", "0 modules were made, and none was called"),
-        ("from net import *\nNet()\n", "none was called; have the program call its model"),
+        ("print('nothing')\n", "no module was made; have the program call its model"),
+        ("from net import *\nNet()\n", "3 modules were made, and none was called; have the program"),
         ("raise RuntimeError('no weights')\n", "fails before a model is called: RuntimeError: no weights"),
         ("import os\nos._exit(3)\n", "ended with status 3"),
     ],

@@ -13,7 +13,7 @@ import click
 
 from patcher import calls
 from patcher.analysis import Analysis
-from patcher.cli.patching import CAPACITY, DEVICE_ASSERTS, given_paths
+from patcher.cli.patching import CAPACITY, DEVICE_ASSERTS, given_paths, rule_options
 from patcher.cli.showing import first, measuring, program_words, progress
 from patcher.config import load
 from patcher.diagnose.call import FORMATS as REPORTS
@@ -93,13 +93,6 @@ def diagnosing(rules: Sequence[Rule]) -> click.Command:
         return report(analysis, settings, request, asked, shown, told)
 
     return diagnosis
-
-
-def rule_options(how: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the options of a command say of the rules, as ``settings_from`` takes it."""
-    names = ("select", "ignore", "unsafe", "target_torch", "device_asserts", "capacity")
-    chosen = tuple(name for name in how["strategy"] if name != "auto")
-    return {"strategy": chosen, **{name: how[name] for name in names}}
 
 
 def _log(from_log: str | None, from_trace: str | None, needs_run: bool) -> str:

@@ -18,8 +18,7 @@ from patcher import calls
 from patcher.analysis import Analysis
 from patcher.backup import project_root
 from patcher.budget import with_budgets
-from patcher.cli.diagnosing import rule_options
-from patcher.cli.patching import CAPACITY, DEVICE_ASSERTS, given_paths, write_down
+from patcher.cli.patching import CAPACITY, DEVICE_ASSERTS, given_paths, rule_options, write_down
 from patcher.cli.showing import asks, colour, confirmed, left, measuring, program_words
 from patcher.cli.showing import program as program_name
 from patcher.config import ConfigError, load

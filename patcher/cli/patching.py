@@ -81,8 +81,7 @@ CAPACITY = "kv-cache=static: Places that a cache gets (default: as generate or t
 DEVICE_ASSERTS = "Whether fixes that assert on the device may be safe (default: yes)."
 _STDIN = "<stdin>"
 
-#: Options that are about the rules.
-OF_RULES = ("select", "ignore", "unsafe", "strategy", "target_torch", "device_asserts", "compiled", "capacity")
+_OF_RULES = ("select", "ignore", "unsafe", "target_torch", "device_asserts", "compiled", "capacity")
 #: What a word has said already.
 _MODES = ("dry_run", "verify_only", "yes", "test")
 
@@ -170,11 +169,17 @@ class _Asked:
         return None if self.options["quiet"] else measuring()
 
 
+def rule_options(how: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the options of a command say of the rules, as ``settings_from`` takes it."""
+    chosen = tuple(name for name in how["strategy"] if name != "auto")
+    return {"strategy": chosen, **{name: how[name] for name in _OF_RULES if name in how}}
+
+
 def _patch(rules: Sequence[Rule], word: str, options: Mapping[str, Any]) -> calls.Told:
     """What the call comes to; ``options``: by their names."""
     _refuse(word, options)
     asked, shown = _asked(options), measured(rules)
-    settings = settings_from(rules, asked.config, measured=shown, **{name: options[name] for name in OF_RULES})
+    settings = settings_from(rules, asked.config, measured=shown, **rule_options(options))
     settings = replace(settings, observed=_evidence(options["evidence"])) if options["evidence"] else settings
     call: Call = "dry-run" if options["dry_run"] else "verify-only" if options["verify_only"] else "apply"
     outcome = Outcome(call, (), VERSION, settings.target_torch, settings.unsafe, options["quiet"])

@@ -25,9 +25,9 @@ REFERENCES = ("float64", "nudged")  # variants of the original that show what ro
 AS_EXACT = 3  # times eager code's distance to float64, as in PyTorch's benchmarks (``torch._dynamo.utils.same``)
 FEW, AS_EXACT_OF_FEW = 10, 10  # the same of a tensor of so few elements: its one rounding may be small by chance
 REFERENCE = 0.1  # relative: what is further from eager code is no reference for it, as where other numbers were drawn
-#: Of its own size, or more, eager code is away from float64 (or from itself with another rounding) where a tensor is
-#: rounding alone, as the gradient of a bias before batch norm. Such a tensor may hold any number that is small beside
-#: its largest neighbour.
+#: Of its largest value. Where eager code is that far from float64, or from itself with weights moved by one rounding,
+#: the tensor is rounding alone (the gradient of a bias before batch norm). Compiled code may hold anything there that
+#: is below ``FLOOR`` of the largest neighbour.
 ALONE = 0.3
 SLIGHT = 10  # times ``FLOOR``: below that beside its largest neighbour, a tensor far from a reference may be rounding
 ROUNDED = 1e-3  # relative: what rounding makes of other operators, with changed inputs too

@@ -199,11 +199,13 @@ def _once(
 def _nothing(told: dict[str, Any], named: str) -> str:
     """Why nothing was recorded, and what to do."""
     most = sorted(told["passed"].items(), key=lambda one: -one[1])[:_LISTED]
-    if most:
-        seen = ", ".join(f"{name} ({calls} call{'s' * (calls != 1)})" for name, calls in most)
-        return f"{told['ended']}: no call of {named} was seen; --target takes a class, a function or a method: {seen}"
-    made = f"{told['modules']} modules were made, and none was called"
-    return f"{told['ended']}: {made}; have the program call its model, or give it more steps"
+    seen = ", ".join(f"{name} ({calls} call{'s' * (calls != 1)})" for name, calls in most)
+    if named:
+        others = f"; --target takes a class, a function or a method: {seen}" if seen else ""
+        return f"{told['ended']}: no call of {named} was seen{others}"
+    made = {0: "no module was made", 1: "1 module was made, and not called"}
+    why = made.get(told["modules"], f"{told['modules']} modules were made, and none was called")
+    return f"{told['ended']}: {why}; have the program call its model, or give it more steps"
 
 
 def _waited(process: Forked | subprocess.Popen[bytes], seconds: float, beat: Callable[[], None]) -> None:
