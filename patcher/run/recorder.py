@@ -263,7 +263,6 @@ class Recorder:
                 "mode": chosen.mode if chosen else None,
                 "calls": chosen.kept_in(chosen.mode) if chosen else [],
                 "called": chosen.calls if chosen else 0,
-                "unkept": chosen.unkept if chosen else "",
                 "compiled": bool(chosen and chosen.compiled),
                 "inner": list(chosen.inner) if chosen else [],
                 "whole": bool(chosen and chosen.is_whole),
