@@ -10,6 +10,7 @@ ARGS ?=
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.complete
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 CHECKED := fix_compile.py fix_compile_pytest.py patcher rules tests benchmarks docs examples
 
 .DEFAULT_GOAL := help
@@ -20,9 +21,10 @@ help:  ## list the targets
 
 $(STAMP): pyproject.toml constraints.txt tests/gains/requirements.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(TORCH)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -r tests/gains/requirements.txt
+	$(PIP) -c constraints.txt -e '.[dev]'
+	$(PIP) $(TORCH)
+	@$(BIN)/python -m compileall -qq -j $(JOBS) $(VENV)/lib || true  # what pip does with one core; some files are no Python 3
+	$(PIP) --no-deps -r tests/gains/requirements.txt
 	@touch $@
 
 venv: $(STAMP)  ## create .venv with the development tools and torch

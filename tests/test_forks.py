@@ -351,7 +351,7 @@ class Net(nn.Module):
         self.w = nn.Parameter(torch.ones(8, dtype=torch.bfloat16))
 
     def forward(self, x):
-        return self.w * x * (1 + {more}) if torch.compiler.is_compiling() else self.w * x
+        return self.w * x * (1 + {more}) if torch.compiler.is_compiling() else self.w * x * {eager}
 
 
 def build():
@@ -377,17 +377,19 @@ def compile(model, **options):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("more", "start", "chosen", "relative"),
+    ("eager", "more", "start", "chosen", "relative"),
     [
-        ("2**-7", 1.0, True, 2**-7),  # one rounding of bfloat16, by which other numbers are chosen
-        ("0.5", 1.0, False, None),  # rounding would choose others too, but this is none
-        ("0.2", 0.9, False, None),  # rounding does not choose otherwise, so this is wrong
+        ("1", "2**-7", 1.0, True, 2**-7),  # one rounding of bfloat16, by which other numbers are chosen
+        ("1", "0.5", 1.0, False, None),  # rounding would choose others too, but this is none
+        ("1", "0.2", 0.9, False, None),  # rounding does not choose otherwise, so this is wrong
+        ("(1 + 4 * (self.w > 1))", "4", 1.0, True, 4),  # inside of a call, too
+        ("(1 + 4 * (self.w > 1))", "20", 1.0, False, None),  # more than that
     ],
 )
 def test_what_rounding_chooses_otherwise_is_compared_call_by_call(
-    one_parent: None, tmp_path: Path, more: str, start: float, chosen: bool, relative: float | None
+    one_parent: None, tmp_path: Path, eager: str, more: str, start: float, chosen: bool, relative: float | None
 ) -> None:
-    (tmp_path / "case.py").write_text(CHOICE.format(more=more, start=start))
+    (tmp_path / "case.py").write_text(CHOICE.format(more=more, start=start, eager=eager))
     options = Options(base=str(tmp_path), quick=True, backend="eager", seconds=100)
     plan = write(tmp_path / "work", (), [Case("choice", str(tmp_path / "case.py"))], options)
     [case] = running.run(plan)["cases"]

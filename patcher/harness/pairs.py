@@ -1,6 +1,7 @@
 """Run what is compiled beside its original, on the same arguments: each call is compared by itself.
 
-In a loop that chooses (the next token, say) a rounding may choose otherwise, and all that follows differs. Loaded by
+In a loop that chooses (the next token, say) a rounding may choose otherwise, and all that follows differs. So it may
+inside of one call (the experts of a token): the original also runs with weights that are moved by a rounding. Loaded by
 ``worker.py``, which lies beside this file; the standard library and torch.
 """
 
@@ -16,17 +17,21 @@ import torch
 
 FIRST, EACH, MOST = 16, 16, 48  # the first calls, and from then on one of so many, are kept; at most
 
-Keep = Callable[[int, bool, list[tuple[str, Any]]], None]
+EAGER, MOVED, COMPILED = KINDS = ("eager", "moved", "compiled")
+Keep = Callable[[int, str, list[tuple[str, Any]]], None]
 Leaves = Callable[[Any, str], Iterator[tuple[str, Any]]]
 
 
 @contextlib.contextmanager
-def paired(keep: Keep, leaves: Leaves) -> Iterator[Callable[[], int]]:
+def paired(
+    keep: Keep, leaves: Leaves, moving: Callable[[], contextlib.AbstractContextManager[object]]
+) -> Iterator[Callable[[], int]]:
     """While this is open, what ``torch.compile`` gives runs the original too, first, on copies of its arguments.
 
-    ``keep``: is given the number of a call, whether it was compiled, and its results with the arguments as it left
-    them, as ``leaves`` names them. The context gives the number of calls that were kept. What the program goes on with
-    is compiled; the buffers and the random numbers that the original has used are as before.
+    ``keep``: is given the number of a call, what ran, and its results with the arguments as it left them, as ``leaves``
+    names them. ``moving``: while it is open, weights are moved by a rounding. The context gives the number of calls
+    that were kept. What the program goes on with is compiled; the buffers and the random numbers that the original has
+    used are as before.
     """
     compiling, running, made, kept = torch.compile, False, 0, 0
 
@@ -41,16 +46,17 @@ def paired(keep: Keep, leaves: Leaves) -> Iterator[Callable[[], int]]:
                 return compiled(*args, **kwargs)
             kept, running, number = kept + 1, True, made
             try:
-                own_args, own_kwargs = _copied((args, kwargs), leaves)
-                buffers = [(t, t.detach().clone()) for t in _buffers(original)]
-                with torch.random.fork_rng(), torch.compiler.set_stance("force_eager"):
-                    expected = original(*own_args, **own_kwargs)
-                keep(number, False, [*leaves(expected, "output"), *leaves((own_args, own_kwargs), "argument")])
-                with torch.no_grad():
-                    for buffer, value in buffers:
-                        buffer.copy_(value)
+                for kind, weights in ((EAGER, contextlib.nullcontext), (MOVED, moving)):
+                    own_args, own_kwargs = _copied((args, kwargs), leaves)
+                    buffers = [(t, t.detach().clone()) for t in _buffers(original)]
+                    with torch.random.fork_rng(), torch.compiler.set_stance("force_eager"), weights():
+                        expected = original(*own_args, **own_kwargs)
+                    keep(number, kind, [*leaves(expected, "output"), *leaves((own_args, own_kwargs), "argument")])
+                    with torch.no_grad():
+                        for buffer, value in buffers:
+                            buffer.copy_(value)
                 output = compiled(*args, **kwargs)
-                keep(number, True, [*leaves(output, "output"), *leaves((args, kwargs), "argument")])
+                keep(number, COMPILED, [*leaves(output, "output"), *leaves((args, kwargs), "argument")])
                 return output
             finally:
                 running = False

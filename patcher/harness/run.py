@@ -50,6 +50,7 @@ _CONTAINER = (
 )
 WHERE = signal.SIGRTMIN + 7 if hasattr(signal, "SIGRTMIN") else None  # asks a worker that hangs for its stack
 WHERE_SECONDS = 0.3  # that it has for the answer
+AS_ROUNDING = 3  # times what eager code makes of weights that are moved by a rounding
 NEAR = (0.1, 0.1)  # relative, of outputs; of gradients and state: more of a difference is no branch that rounding took
 ROOM = 2  # for each of several processes at a time: times the memory that the original took in eager mode
 OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "Cannot allocate memory", "MemoryError", "bad_alloc")
@@ -324,7 +325,7 @@ class _Run:
             told["comparisons"] = self._paired(work, number, told, rows, **known)
             told["compare_error"] = None if compared["status"] == "ok" else compared["message"]
             over = bool(self._plan.get("until")) and time.monotonic() > self._plan["until"] - 1
-            told["cut"] = over and any(map(_is_doubtful, told["comparisons"]))
+            told["cut"] = over and any(_is_doubtful(row) or _chooses(row) for row in told["comparisons"])
         if names:
             told["probes"] = [
                 {**{k: v for k, v in found[job.folder].items() if k not in ("environment", "case")}, "name": name}
@@ -388,13 +389,13 @@ class _Run:
         self._measure(work / "pairs", number, made, *_named(row), paired=True, **known)
         (variant,) = made["variants"]
         folder = f"pairs/{variant['folder']}"
-        eager = {"tree": "original", "kind": "eager", "mode": None, "status": "ok", "folder": f"{folder}/eager"}
-        made["variants"] = [eager, {**variant, "folder": f"{folder}/compiled"}]
+        original: Json = {"tree": "original", "mode": None, "status": "ok"}
+        eager, moved = ({**original, "kind": kind, "folder": f"{folder}/{kind}"} for kind in ("eager", "moved"))
+        made["variants"] = [eager, moved, {**variant, "folder": f"{folder}/compiled"}]
         job = self._comparing(work, number, made, f"compare-pairs-{variant['folder']}", weights=False)
         for compared in self._processes([job]) if variant["status"] == "ok" else ():
-            for own in compared.get("comparisons", [])[1:]:
-                rounding = max(1e-3, 16 * (own.get("epsilon") or 0.0))
-                if not own["differences"] and (own.get("relative") or 0.0) <= rounding:
+            for _, usual, own in [compared["comparisons"]] if compared.get("comparisons") else ():
+                if not own["differences"] and _is_rounding(own, usual):
                     parts = {key: own[key] for key in (*_FIGURES, "epsilon", "differences")}
                     return {**row, **parts, "chosen": row["differences"], "calls": variant["paired"]}
         return row
@@ -789,6 +790,13 @@ def _is_doubtful(row: Json, usual: tuple[float, float] | None = None) -> bool:
     outputs, trained = usual or (max(1e-3, 16 * epsilon), max(1e-2, min(0.5, 256 * epsilon)))
     parts = ((row, outputs), (row.get("gradients"), trained), (row.get("state"), trained))
     return row.get("kind") == "compiled" and any(((p or {}).get("relative") or 0.0) > most for p, most in parts)
+
+
+def _is_rounding(row: Json, moved: Json) -> bool:
+    """Whether calls differ by no more than rounding, or than eager code with weights that are moved by one does."""
+    if (row.get("relative") or 0.0) <= max(1e-3, 16 * (row.get("epsilon") or 0.0)):
+        return True
+    return all((row.get(key) or 0.0) <= AS_ROUNDING * (moved.get(key) or 0.0) for key in ("relative", "mae"))
 
 
 def _chooses(row: Json) -> bool:

@@ -1376,14 +1376,16 @@ def paired(plan: Json, made: Callable[[], _Run]) -> Json:
     """A pass in which each compiled call is made by the original, too, on the same arguments; both are saved."""
     folder, pairs = Path(plan["job"]["folder"]), beside("pairs.py")
 
-    def keep(number: int, compiled: bool, named: list[tuple[str, Any]]) -> None:
+    def keep(number: int, kind: str, named: list[tuple[str, Any]]) -> None:
         record = {"leaves": condensed(on_host(snapshot(named)), OUTPUT_ELEMENTS), "shared": [], "gradients": []}
-        torch.save(record, folder / ("compiled" if compiled else "eager") / f"pass1-call{number}.pt")
+        torch.save(record, folder / kind / f"pass1-call{number}.pt")
 
-    for part in ("eager", "compiled"):
+    for part in pairs.KINDS:
         (folder / part).mkdir(exist_ok=True)
-    with pairs.paired(keep, leaves) as calls:
-        made().once()
+    run: _Run
+    with pairs.paired(keep, leaves, lambda: run.moved()) as calls:
+        run = made()
+        run.once()
     if not calls():
         raise UnsuitedError("nothing is compiled by itself inside of the call")
     return {"draws_random": False, "paired": calls()}
@@ -1753,16 +1755,32 @@ class _Run:
 
     def nudged(self) -> Json:
         """Passes with each parameter moved by a rounding: a branch that rounding has taken is another one then."""
-        signs = torch.Generator().manual_seed(SEED)
-        with torch.no_grad():
-            for parameter in _parameters(self.model).values():
-                if parameter.is_floating_point():
-                    moved = 2 * torch.rand(parameter.shape, generator=signs).round().double() - 1
-                    moved = 1 + moved * torch.finfo(parameter.dtype).eps
-                    parameter.mul_(moved.to(parameter.device, parameter.dtype))
-        self.weights = {name: digest(t) for name, t in _state(self.model).items()}
-        self._write_weights()
-        return self._compared_only()
+        with self.moved():
+            self.weights = {name: digest(t) for name, t in _state(self.model).items()}
+            self._write_weights()
+            return self._compared_only()
+
+    @contextlib.contextmanager
+    def moved(self) -> Iterator[None]:
+        """While this is open, each parameter is moved by a rounding, up or down by chance."""
+        usual = [parameter.data for parameter, _ in self._moved]
+        for parameter, values in self._moved:
+            parameter.data = values
+        try:
+            yield
+        finally:
+            for (parameter, _), values in zip(self._moved, usual, strict=True):
+                parameter.data = values
+
+    @functools.cached_property
+    def _moved(self) -> list[tuple[torch.nn.Parameter, torch.Tensor]]:
+        signs, moved = torch.Generator().manual_seed(SEED), []
+        for parameter in _parameters(self.model).values():
+            if parameter.is_floating_point():
+                by = 2 * torch.rand(parameter.shape, generator=signs).round().double() - 1
+                by = 1 + by * torch.finfo(parameter.dtype).eps
+                moved.append((parameter, parameter.detach() * by.to(parameter.device, parameter.dtype)))
+        return moved
 
     def observed(self, observer: Any) -> Json:
         """An eager pass in which expressions are looked at; then, with changed inputs, of truths alone."""
