@@ -272,6 +272,19 @@ def test_what_takes_far_longer_to_compile_than_what_is_verified_is_stopped(
     assert "stopped" in {one.what: one.reason for one in found.dropped}['no fixes, mode="reduce-overhead"']
 
 
+@pytest.mark.parametrize("whole", [2.0, None])
+def test_blocks_of_a_large_model_are_compiled_beside_the_whole(
+    search: Callable[..., Optimizer], monkeypatch: pytest.MonkeyPatch, whole: float | None
+) -> None:
+    def told(codes: frozenset[str], settings: tuple[TorchSetting, ...]) -> Measured:
+        return Measured(5.0 if any(s.kind == "blocks" for s in settings) else whole)
+
+    monkeypatch.setattr(pool, "_cores", lambda: 16)
+    given: dict[str, Any] = {"blocks": (("layers", "net.Net"),), "original": Measured(15.0, breaks=3, cold=9.0)}
+    found = verdict(search(told, cuda="13.0", at_once=8, parts=frozenset({"call"}), **given))
+    assert (found.word, found.after_ms) == ("optimized", whole or 5.0)
+
+
 def test_what_fails_for_want_of_room_is_tried_alone(
     search: Callable[..., Optimizer], monkeypatch: pytest.MonkeyPatch
 ) -> None:

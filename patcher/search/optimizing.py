@@ -58,6 +58,7 @@ _MOST_PRUNED = 16  # fixes that are left out one by one
 _CLOSE = 1.3  # times the fastest of a concurrent round: it may be as fast alone
 _MOST_ALONE = 3  # configurations that are measured alone after each round
 _SLOW = 60.0  # seconds of the first pass, from which on blocks are tried one by one
+_SLOW_TO_TRACE = 2.0  # seconds of the first pass without generated code, from which on they are tried at once
 _GROWTH = 2  # times that new fixes are looked for where the fixes so far have changed what is compiled
 _COUNTED = 0.2  # of the time left: for counting several sets of fixes
 _HOPELESS = 0.5  # eager code takes less than this share of the time of compiled code
@@ -270,7 +271,8 @@ class Optimizer:
         """Measure concurrently, and count at the same time; yield what was measured as it ends.
 
         The original, also with CUDA graphs, and all fixes with them begin at once, before the rules have read the
-        project; what counting asks for begins when the original was counted.
+        project; what counting asks for begins when the original was counted, and so do blocks that are compiled one by
+        one, which compile sooner than a large model.
         ``forms`` is filled with the sets of fixes, the best first.
         """
         original, begun, uncounted = Configuration(), dict[object, Configuration](), set[Configuration]()
@@ -309,6 +311,9 @@ class Optimizer:
             if one == original and state is not None:
                 self._see(state)
                 count_forms()
+                slow = (cold_seconds(figures_of(state, "original")) or 0.0) > _SLOW_TO_TRACE
+                blocks = self._blocks(state) if slow and "call" in self.parts else ()
+                begin(self._graphed([replace(original, settings=blocks)] if blocks else []))
             elif not uncounted:
                 forms[:] = self._ranked(forms)
                 begin([*self._graphed([*forms, original]), *forms[:1]])
@@ -372,7 +377,8 @@ class Optimizer:
                 self._weigh(*each, incumbent)
             ended = [] if self.base is not None else ended
             runs_graphs = any(one.launches for tree in TREES for one in figures_of(state, tree))
-            if self._contended and self._patience == math.inf and runs_graphs:
+            whole = not any(setting.kind == "blocks" for setting in one.settings)
+            if self._contended and self._patience == math.inf and runs_graphs and whole:
                 self._patience = max(_FEWEST_SECONDS, _PATIENCE * self._pool.took)
 
     def _set_base(self, state: State) -> None:
@@ -536,10 +542,13 @@ class Optimizer:
             yield from asked
         if calls and (figures is None or figures.counts.recompiles):
             yield TorchSetting("argument", "dynamic", True)
-        slow = (self.cold.get(Configuration()) or 0.0) > _SLOW
-        lists = {case.blocks for case in self.base.results.cases} if calls and (slow or self.goal == "startup") else ()
-        if len(lists) == 1:
-            yield from (TorchSetting("blocks", path, cls) for path, cls in next(iter(lists)))
+        if calls and ((self.cold.get(Configuration()) or 0.0) > _SLOW or self.goal == "startup"):
+            yield from self._blocks(self.base)
+
+    def _blocks(self, state: State) -> tuple[TorchSetting, ...]:
+        """Return its lists of modules that may be compiled one by one, where all cases have the same."""
+        lists = {case.blocks for case in state.results.cases}
+        return tuple(TorchSetting("blocks", path, cls) for path, cls in next(iter(lists))) if len(lists) == 1 else ()
 
     @property
     def _may_set(self) -> bool:
