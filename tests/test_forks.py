@@ -16,7 +16,9 @@ from forked import PARENT, Shared, parent_without_torch
 from patcher.harness import forks as forking
 from patcher.harness import run as running
 from patcher.harness.cases import Case
+from patcher.harness.compare import apart
 from patcher.harness.forks import Forked, Forks, Manner
+from patcher.harness.measured import from_json
 from patcher.harness.plan import Options, write
 
 VARIABLES = {"PATH": os.environ.get("PATH", ""), "PYTHONUNBUFFERED": "1"}
@@ -392,9 +394,12 @@ def test_what_rounding_chooses_otherwise_is_compared_call_by_call(
     (tmp_path / "case.py").write_text(CHOICE.format(more=more, start=start, eager=eager))
     options = Options(base=str(tmp_path), quick=True, backend="eager", seconds=100)
     plan = write(tmp_path / "work", (), [Case("choice", str(tmp_path / "case.py"))], options)
-    [case] = running.run(plan)["cases"]
+    document = running.run(plan)
+    [case] = document["cases"]
     [row] = [row for row in case["comparisons"] if row["kind"] == "compiled"]
     assert (bool(row["differences"]), bool(row.get("chosen"))) == (not chosen, chosen)
+    [found] = [one for one in from_json(document).cases[0].comparisons if one.kind == "compiled"]
+    assert bool(apart(found, 1e-3)) is not chosen
     if relative is not None:
         assert row["relative"] == pytest.approx(relative, rel=0.1)
         assert row["calls"] == 3

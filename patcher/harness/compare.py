@@ -137,8 +137,8 @@ def apart(found: Comparison, tolerance: float) -> tuple[str, ...]:
     precision may differ by what their type rounds off, which is more than a tolerance that is meant for float32.
     """
     said = [*_differences("it", found.differences)]
-    rounded = _epsilon(found) > _FLOAT32 and (found.outputs.relative or 0.0) <= _ROUNDINGS * _epsilon(found)
-    said += _beyond("outputs", found.outputs, None if rounded else tolerance, _output_limit(found))
+    half = _epsilon(found) > _FLOAT32 and (found.outputs.relative or 0.0) <= _ROUNDINGS * _epsilon(found)
+    said += _beyond("outputs", found.outputs, None if half or found.rounding else tolerance, _output_limit(found))
     for what, distance in _trained(found):
         said += _beyond(what, distance, None, _trained_limit(found))
     said += _unexplained("it", found)
@@ -280,7 +280,8 @@ def _compiled(trial: _Trial) -> Iterator[_Said]:
     if shared:
         yield _Said("note", f"compiling the original alone shows this too: {_listed(shared)}")
     other = alone.outputs if alone else None
-    yield from _beyond(f"{name}: outputs", found.outputs, trial.tolerance, _output_limit(found), other)
+    tolerance = None if found.rounding else trial.tolerance
+    yield from _beyond(f"{name}: outputs", found.outputs, tolerance, _output_limit(found), other)
     theirs = dict(_trained(alone)) if alone else {}
     for what, distance in _trained(found):
         yield from _beyond(f"{name}: {what}", distance, None, _trained_limit(found), theirs.get(what))
@@ -313,7 +314,7 @@ def _trained(comparison: Comparison) -> list[tuple[str, Distance]]:
 
 
 def _output_limit(comparison: Comparison) -> float:
-    return max(1e-3, 16 * _epsilon(comparison))
+    return max(1e-3, 16 * _epsilon(comparison), comparison.rounding)
 
 
 def _trained_limit(comparison: Comparison) -> float:

@@ -225,7 +225,8 @@ class Comparison:
     absolute distance of this variant to the float64 reference. ``own_eager``: of patched compiled to patched eager.
     ``as_exact``: how many tensors differ by much, and are about as near to float64 as those of original eager.
     ``chosen``: what differs since rounding chose otherwise (other tokens); all else is then of so many compiled
-    ``calls``, each beside the original on the same arguments.
+    ``calls``, each beside the original on the same arguments. ``rounding``: their relative limit, where it is
+    more than the usual one: eager code whose weights are moved by a rounding is about as far from itself.
     """
 
     tree: Tree
@@ -241,6 +242,7 @@ class Comparison:
     as_exact: int = 0
     chosen: tuple[str, ...] = ()
     calls: int = 0
+    rounding: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -635,6 +637,7 @@ def _comparison(table: _Table) -> Comparison:
         as_exact=table.maybe("as_exact", table.whole) or 0,
         chosen=table.maybe("chosen", table.texts) or (),
         calls=table.maybe("calls", table.whole) or 0,
+        rounding=table.maybe("rounding", table.number) or 0.0,
     )
 
 

@@ -395,8 +395,9 @@ class _Run:
         job = self._comparing(work, number, made, f"compare-pairs-{variant['folder']}", weights=False)
         for compared in self._processes([job]) if variant["status"] == "ok" else ():
             for _, usual, own in [compared["comparisons"]] if compared.get("comparisons") else ():
-                if not own["differences"] and _is_rounding(own, usual):
-                    parts = {key: own[key] for key in (*_FIGURES, "epsilon", "differences")}
+                limit = _limit_of(own, usual)
+                if not own["differences"] and (own.get("relative") or 0.0) <= limit:
+                    parts = {key: own[key] for key in (*_FIGURES, "epsilon", "differences")} | {"rounding": limit}
                     return {**row, **parts, "chosen": row["differences"], "calls": variant["paired"]}
         return row
 
@@ -792,11 +793,11 @@ def _is_doubtful(row: Json, usual: tuple[float, float] | None = None) -> bool:
     return row.get("kind") == "compiled" and any(((p or {}).get("relative") or 0.0) > most for p, most in parts)
 
 
-def _is_rounding(row: Json, moved: Json) -> bool:
-    """Whether calls differ by no more than rounding, or than eager code with weights that are moved by one does."""
-    if (row.get("relative") or 0.0) <= max(1e-3, 16 * (row.get("epsilon") or 0.0)):
-        return True
-    return all((row.get(key) or 0.0) <= AS_ROUNDING * (moved.get(key) or 0.0) for key in ("relative", "mae"))
+def _limit_of(row: Json, moved: Json) -> float:
+    """By how much (relative) calls may differ: by rounding, or as eager code does whose weights are moved by one."""
+    limit = max(1e-3, 16 * (row.get("epsilon") or 0.0))
+    as_far = (row.get("mae") or 0.0) <= AS_ROUNDING * (moved.get("mae") or 0.0)
+    return max(limit, AS_ROUNDING * (moved.get("relative") or 0.0)) if as_far else limit
 
 
 def _chooses(row: Json) -> bool:
