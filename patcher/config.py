@@ -230,13 +230,14 @@ def _case(name: str, entry: object) -> ConfiguredCase:
     return ConfiguredCase(**values)
 
 
-def _path(value: object) -> str:
+def text(value: object) -> str:
+    """Return a text that is not empty; raises ``TypeError`` for others."""
     if not isinstance(value, str) or not value:
         raise TypeError
     return value
 
 
-_PATH: tuple[str, Callable[[object], Any]] = ("a .py file or a folder", _path)
+_PATH: tuple[str, Callable[[object], Any]] = ("a .py file or a folder", text)
 _DTYPES = ("float16", "bfloat16", "float32", "float64", "half", "float", "double")
 # Devices that a model can run on; the names from npu on are those of backends that are installed beside torch.
 _DEVICE = re.compile(r"(cpu|cuda|mps|xpu|hpu|xla|mtia|npu|mlu|musa|maia|privateuseone)(:\d+)?", re.ASCII)

@@ -57,6 +57,24 @@ _TEST = (
 )
 
 
+_CAPACITY = "kv-cache=static: Places that a cache gets (default: as generate or the configuration says)."
+_ASSERTS = "Whether fixes that assert on the device may be safe (default: yes)."
+_OF_RULES = (
+    click.option("--select", multiple=True, metavar="CODES", help="Only these rules, by code, prefix or name."),
+    click.option("--ignore", multiple=True, metavar="CODES", help="Not these rules. Both also take high, medium, low."),
+    click.option("--unsafe", is_flag=True, help="Also fixes that are right only under a stated assumption."),
+    click.option("--device-asserts/--no-device-asserts", default=None, help=_ASSERTS),
+    click.option("--strategy", multiple=True, metavar="RULE=NAME", help="How a rule fixes, e.g. kv-cache=eager-zone."),
+    click.option("--capacity", type=click.IntRange(1), metavar="N", help=_CAPACITY),
+    click.option("--target-torch", metavar="VERSION", help="Skip what breaks no more there (default: 2.13)."),
+)
+
+
+def rule_flags(function: _F) -> _F:
+    """Add the options that say which rules fix, and how."""
+    return _with(function, _OF_RULES)
+
+
 def measure_options(function: _F) -> _F:
     """Add the options of ``--test`` to a command; their values come as keywords."""
     return _with(function, _TEST)

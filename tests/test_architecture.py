@@ -172,7 +172,12 @@ WALLS: dict[str, set[str]] = {
         "patcher.harness.compare",
         "patcher.harness.measured",
     },
-    "patcher.diagnose.fine": {"patcher.diagnose.diagnosis", "patcher.facts", "patcher.settings"},
+    "patcher.diagnose.fine": {
+        "patcher.diagnose.diagnosis",
+        "patcher.diagnose.sites",
+        "patcher.facts",
+        "patcher.settings",
+    },
     "patcher.harness": set(),
     "patcher.harness.cases": {"patcher.config", "patcher.source"},
     "patcher.harness.plan": {
@@ -226,7 +231,13 @@ WALLS: dict[str, set[str]] = {
         "patcher.harness.measured",
         "patcher.settings",
     },
-    "patcher.search.pool": {"patcher.diagnose.bench", "patcher.harness.plan", "patcher.results", "patcher.settings"},
+    "patcher.search.pool": {
+        "patcher.diagnose.bench",
+        "patcher.harness.plan",
+        "patcher.harness.run",
+        "patcher.results",
+        "patcher.settings",
+    },
     "patcher.search.judged": {
         "patcher.diagnose",
         "patcher.harness.compare",

@@ -250,7 +250,7 @@ def test_where_there_is_room_everything_is_tried_at_once_and_the_best_alone(
         fast = 2.0 if settings else 5.0
         return Measured(fast if "FC102" in codes else 14.0, breaks=0 if "FC102" in codes else 1)
 
-    monkeypatch.setattr(pool, "_cores", lambda: 16)
+    monkeypatch.setattr(pool, "cores", lambda: 16)
     cuda = "13.0" if graphs else None
     one = search(told, cuda=cuda, at_once=at_once if graphs else 1)
     found = verdict(one)
@@ -265,7 +265,7 @@ def test_what_takes_far_longer_to_compile_than_what_is_verified_is_stopped(
     def told(codes: frozenset[str], settings: tuple[TorchSetting, ...]) -> Measured:
         return Measured(5.0 if codes else 14.0, breaks=0 if codes else 1, ends=bool(codes) or not settings)
 
-    monkeypatch.setattr(pool, "_cores", lambda: 16)
+    monkeypatch.setattr(pool, "cores", lambda: 16)
     monkeypatch.setattr(optimizing, "_FEWEST_SECONDS", 0.5)
     found = verdict(search(told, cuda="13.0", at_once=8))
     assert (found.word, found.after_ms) == ("optimized", 5)
@@ -288,7 +288,7 @@ def test_blocks_of_a_large_model_are_compiled_beside_the_whole(
 def test_what_fails_for_want_of_room_is_tried_alone(
     search: Callable[..., Optimizer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pool, "_cores", lambda: 16)
+    monkeypatch.setattr(pool, "cores", lambda: 16)
     found = verdict(search(lambda codes, settings: Measured(5.0), cuda="13.0", crowded=True))
     assert (found.word, found.after_ms) == ("optimized", 5)
 
@@ -319,7 +319,7 @@ def test_where_there_was_no_time_to_rule_rounding_out_nothing_is_said_of_the_mod
 def test_what_is_kept_is_not_said_to_be_dropped(
     search: Callable[..., Optimizer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pool, "_cores", lambda: 16)
+    monkeypatch.setattr(pool, "cores", lambda: 16)
     one = search(lambda codes, settings: Measured(5.0 if codes else 14.0), cuda="13.0")
     found = verdict(one)
     assert one.best is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from functools import partial
@@ -13,10 +14,11 @@ import pytest
 import torch
 from forked import Shared
 
+from patcher.harness.cases import CaseError, find
 from patcher.harness.run import usual_variables
 from patcher.run import recording
 from patcher.run.program import parsed
-from patcher.run.recording import Recording, RecordingError, record
+from patcher.run.recording import Recording, RecordingError, record, recorded_in, save
 
 pytestmark = pytest.mark.slow
 
@@ -470,3 +472,19 @@ def test_torchrun_with_one_process_is_a_program(folder: Path) -> None:
     assert found.trains
     assert found.target == "DistributedDataParallel"
     assert measured(folder, found, "eager")["status"] == "ok"
+
+
+def test_a_recording_is_saved_as_a_case_file_that_runs_by_itself(forking: Path) -> None:
+    found = recorded(forking, PROGRAMS["training"])
+    file = forking / "cases" / "net.py"
+    save(found, file, ["python", "program.py"], sys.executable)
+    shutil.rmtree(found.folder)
+    (case,) = find([str(file)], {}, None)
+    assert Path(case.recorded) == file.with_suffix(".recorded")
+    kept = recorded_in(Path(case.recorded))
+    assert (kept.target, kept.trains, kept.signatures) == ("Net", True, 2)
+    told = measured(file.parent, kept, "compiled")
+    assert told["launches"] >= 2
+    (file.with_suffix(".recorded") / "recording.json").unlink()
+    with pytest.raises(CaseError, match=r"net\.py: its recording .*net\.recorded is not there"):
+        find([str(file)], {}, None)

@@ -475,7 +475,7 @@ ALONE = SPAN.replace("MEETS", "False")
 def two_cores(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A machine with two cores and some memory, and forks."""
     parent_without_torch(tmp_path, "sys.modules['torch'].set_num_threads = lambda n: print(n, 'threads')")
-    monkeypatch.setattr(running, "_cores", lambda: 2)
+    monkeypatch.setattr(running, "cores", lambda: 2)
     monkeypatch.setattr(running, "_free_memory", lambda: 2**30)
 
 
@@ -537,7 +537,7 @@ def test_one_at_a_time_where_more_would_be_too_much(why: str, tmp_path: Path, mo
     if why == "too little memory":
         monkeypatch.setattr(running, "_free_memory", lambda: running.ROOM * 2**20)
     if why == "one core":
-        monkeypatch.setattr(running, "_cores", lambda: 1)
+        monkeypatch.setattr(running, "cores", lambda: 1)
     if why == "no forks":
         (tmp_path / "parent.py").unlink()
     case = run_of(tmp_path, ALONE, monkeypatch, counting=True, repeat=True, verbose=why == "verbose")

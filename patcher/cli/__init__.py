@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from importlib import import_module
+from typing import Any
 
 import click
 
@@ -44,7 +47,7 @@ def main(rules: Sequence[Rule], argv: Sequence[str] | None = None, own: OwnRules
         return calls.FAILURE
     try:
         if not given:
-            return say(_seen())
+            return say(_loaded("starting.seeing"))
         command = _command(word, rules, own, behind)
         with command.make_context(called, arguments) as context:
             problems = own.problems if word not in _WITHOUT_RULES else ()
@@ -84,68 +87,29 @@ def _divided(arguments: list[str]) -> tuple[list[str], list[str]]:
 
 
 def _command(word: str, rules: Sequence[Rule], own: OwnRules, behind: Sequence[str] = ()) -> click.Command:
-    makes: Mapping[str, Callable[[], click.Command]] = {
+    later: dict[str, tuple[Any, ...]] = {
+        "case": ("starting.casing",),
+        "diagnose": ("diagnosing.diagnosing", rules),
+        **dict.fromkeys(SEARCHES, ("optimizing.optimizing", rules, word, behind)),
+        "integrate": ("integrating.integrating",),
+        "fleet": ("fleet.fleeting", rules),
+        "server": ("serving.serving", rules),
+        "mcp": ("serving.assisting",),
+    }
+    makes: dict[str, Callable[[], click.Command]] = {
         "restore": restoring,
         "forget": forgetting,
         "rules": lambda: rules_of(rules, own.origins),
-        "diagnose": lambda: _diagnosing(rules),
-        **{search: lambda: _optimizing(rules, word, behind) for search in SEARCHES},
         "selftest": lambda: selftesting(rules, own),
-        "integrate": _integrating,
         "new-rule": beginning,
-        "fleet": lambda: _fleeting(rules),
-        "case": _casing,
-        "server": lambda: _serving(rules),
-        "mcp": _assisting,
     }
+    makes |= {name: partial(_loaded, *given) for name, given in later.items()}
     command = makes[word]() if word in makes else patching(rules, word)
     command.epilog = f"{command.epilog or chr(8)}\nMore: {page(PAGES.get(word, PAGES['']))}"  # \b: as it stands
     return command
 
 
-def _integrating() -> click.Command:
-    from patcher.cli.integrating import integrating  # it loads LibCST
-
-    return integrating()
-
-
-def _seen() -> calls.Told:
-    from patcher.cli.starting import seeing
-
-    return seeing()
-
-
-def _casing() -> click.Command:
-    from patcher.cli.starting import casing  # as the next
-
-    return casing()
-
-
-def _fleeting(rules: Sequence[Rule]) -> click.Command:
-    from patcher.cli.fleet import fleeting  # as the next
-
-    return fleeting(rules)
-
-
-def _assisting() -> click.Command:
-    from patcher.cli.serving import assisting
-
-    return assisting()
-
-
-def _serving(rules: Sequence[Rule]) -> click.Command:
-    from patcher.cli.serving import serving
-
-    return serving(rules)
-
-
-def _optimizing(rules: Sequence[Rule], word: str, behind: Sequence[str]) -> click.Command:
-    from patcher.cli.optimizing import optimizing  # as the next
-
-    return optimizing(rules, word, behind)
-
-
-def _diagnosing(rules: Sequence[Rule]) -> click.Command:
-    from patcher.cli.diagnosing import diagnosing  # loading this takes as long as a scan of a few files
-
-    return diagnosing(rules)
+def _loaded(name: str, *given: Any) -> Any:
+    """What a function of a module here gives; loading some takes as long as a scan of a few files."""
+    module, _, function = name.partition(".")
+    return getattr(import_module(f"patcher.cli.{module}"), function)(*given)

@@ -13,14 +13,14 @@ import click
 
 from patcher import calls
 from patcher.analysis import Analysis
-from patcher.cli.patching import CAPACITY, DEVICE_ASSERTS, given_paths, rule_options
+from patcher.cli.patching import given_paths, rule_options
 from patcher.cli.showing import first, measuring, program_words, progress
 from patcher.config import load
 from patcher.diagnose.call import FORMATS as REPORTS
 from patcher.diagnose.call import Asked, format_of, report
 from patcher.diagnose.diagnostics import NAMES
 from patcher.discover import Exclude
-from patcher.measure_options import how_options, located, request_of
+from patcher.measure_options import how_options, located, request_of, rule_flags
 from patcher.options import settings_from
 from patcher.rule import Rule
 from patcher.selftest.measured import measured
@@ -45,13 +45,7 @@ def diagnosing(rules: Sequence[Rule]) -> click.Command:
     @click.option(
         "--trace", type=click.Path(file_okay=False), metavar="DIR", help="Keep torch's structured trace there."
     )
-    @click.option("--select", multiple=True, metavar="CODES", help="Only these rules: codes, prefixes or names.")
-    @click.option("--ignore", multiple=True, metavar="CODES", help="Not these rules.")
-    @click.option("--unsafe", is_flag=True, help="Also try fixes that are right only under a stated assumption.")
-    @click.option("--device-asserts/--no-device-asserts", default=None, help=DEVICE_ASSERTS)
-    @click.option("--strategy", multiple=True, metavar="RULE=NAME", help="How a rule fixes.")
-    @click.option("--capacity", type=click.IntRange(1), metavar="N", help=CAPACITY)
-    @click.option("--target-torch", metavar="VERSION", help="Leave alone what breaks no more there (default: 2.13).")
+    @rule_flags
     @click.option("-q", "--quiet", is_flag=True, help="No progress; only the report and errors.")
     @click.option("--no-color", is_flag=True, help="Nothing is coloured here; for symmetry.")
     def diagnosis(

@@ -18,18 +18,18 @@ from patcher import calls
 from patcher.analysis import Analysis
 from patcher.backup import project_root
 from patcher.budget import with_budgets
-from patcher.cli.patching import CAPACITY, DEVICE_ASSERTS, given_paths, rule_options, write_down
+from patcher.cli.patching import given_paths, rule_options, write_down
 from patcher.cli.showing import asks, colour, confirmed, left, measuring, program_words
 from patcher.cli.showing import program as program_name
 from patcher.config import ConfigError, load
 from patcher.discover import Exclude
-from patcher.harness.cases import CaseError
+from patcher.harness.cases import CaseError, as_case
 from patcher.harness.forks import Forks
 from patcher.harness.run import RunError, forking
 from patcher.harness.scratch import scratch_folder
 from patcher.kept import alone
 from patcher.measure import available_memory, need_torch
-from patcher.measure_options import how_options, located, request_of
+from patcher.measure_options import how_options, located, request_of, rule_flags
 from patcher.newcase.call import Asked as NewCase
 from patcher.newcase.call import case as new_case
 from patcher.newcase.call import kept, overview
@@ -39,7 +39,7 @@ from patcher.report.diff import coloured
 from patcher.results import FileResult
 from patcher.rule import Rule
 from patcher.run.program import ProgramError, no_notebook, parsed
-from patcher.run.recording import Recording, RecordingError, interpreter, record
+from patcher.run.recording import Recording, RecordingError, interpreter, record, recorded_in, save
 from patcher.search.call import Asked, failed, optimize
 from patcher.search.verdict import UNITS, Verdict
 from patcher.selftest.measured import measured
@@ -91,21 +91,16 @@ def optimizing(rules: Sequence[Rule], word: str, command: Sequence[str]) -> clic
     @click.option("--target", default="", metavar="NAME", help="The class or function to measure, by its name.")
     @click.option("--grades", metavar="LIST", help=_GRADED.format("proven" if word == "prove" else "all"))
     @click.option("--evidence", type=click.Path(dir_okay=False), metavar="FILE", help="Write what expressions held.")
-    @click.option("--unsafe", is_flag=True, help="All grades: also what is right only under a stated assumption.")
     @click.option("--dry-run", is_flag=True, help="Change no source file.")
     @click.option("-y", "--yes", is_flag=True, help="Write the changes without asking.")
+    @click.option("--save-case", type=click.Path(dir_okay=False), metavar="FILE", help="Keep your program as a case.")
     @click.option("--json", "json_", type=click.Path(dir_okay=False), metavar="FILE", help="The result as JSON.")
     @click.option(
         "-o", "--output", multiple=True, type=click.Path(dir_okay=False), metavar="FILE",
         help=f"Report, by its ending as HTML, Markdown or JSON (default: {_REPORT}).",
     )  # fmt: skip
     @how_options
-    @click.option("--select", multiple=True, metavar="CODES", help="Only these rules: codes, prefixes or names.")
-    @click.option("--ignore", multiple=True, metavar="CODES", help="Not these rules.")
-    @click.option("--strategy", multiple=True, metavar="RULE=NAME", help="How a rule fixes (default: all are tried).")
-    @click.option("--capacity", type=click.IntRange(1), metavar="N", help=CAPACITY)
-    @click.option("--device-asserts/--no-device-asserts", default=None, help=DEVICE_ASSERTS)
-    @click.option("--target-torch", metavar="VERSION", help="Leave alone what breaks no more there (default: 2.13).")
+    @rule_flags
     @click.option("--lock", is_flag=True, help="Record what the cases cost then in fix-compile.lock.")
     @click.option("--backup/--no-backup", default=True, help="Save the originals first (default), or do not.")
     @click.option("--backup-dir", metavar="DIR", help="Where to save them (default: .fix-compile in the project).")
@@ -118,6 +113,8 @@ def optimizing(rules: Sequence[Rule], word: str, command: Sequence[str]) -> clic
         if len(set(how["mode"])) > 1:
             raise click.UsageError(f"{word} measures in one --mode")
         case, python, budget = how["case"], how["python"], how["limit"] or how["budget"]
+        if how["save_case"] and (why := _why_not_saved(Path(how["save_case"]), command)):
+            raise click.UsageError(f"--save-case {how['save_case']}: {why}")
         held = contextlib.ExitStack()
         held.enter_context(alone(os.path.realpath(project_root(paths[0] if paths else os.curdir)), _waiting))
         began = time.monotonic()
@@ -139,6 +136,8 @@ def optimizing(rules: Sequence[Rule], word: str, command: Sequence[str]) -> clic
                 recording = record(program, runs, folder / "recording", budget / 2, how["target"], forks=forks)
                 say(recording.told)
                 paths = recording.files
+                if how["save_case"]:
+                    save(recording, Path(how["save_case"]), command, runs)
             else:
                 runs = python or sys.executable
                 paths, case = _with_written(paths, case, folder)
@@ -150,14 +149,17 @@ def optimizing(rules: Sequence[Rule], word: str, command: Sequence[str]) -> clic
                 hint = f"give your program behind --: fix-compile {word} -- python train.py"
                 return replace(overview(program_name()), status=calls.FAILURE, err=(hint,))
             request = request_of({**how, "case": case}, config, bool(recording))
+            if recording is None and len(request.cases) == 1 and request.cases[0].recorded:
+                recording = recorded_in(Path(request.cases[0].recorded))
+            elif recording is not None:
+                request = replace(request, cases=(recording.case,))
             request = replace(
                 request,
-                cases=(recording.case,) if recording else request.cases,
                 python=runs,
                 quick=request.quick or word != "prove",
                 memory=request.memory or available_memory(),
             )
-            if recording is None:
+            if not command:
                 paths = (*paths, *located(request)) or (str(project_root(os.curdir)),)
             given = settings_from(rules, config, measured=measured(rules), **rule_options(how))
             standard = given.unsafe if word == "prove" else True
@@ -207,6 +209,16 @@ def optimizing(rules: Sequence[Rule], word: str, command: Sequence[str]) -> clic
         if isinstance(option, click.Option) and word == "optimize" and option.name in _RARE:
             option.hidden = True
     return optimizes
+
+
+def _why_not_saved(file: Path, command: Sequence[str]) -> str:
+    """Why the recorded program cannot be written there as a case file; "" when it can."""
+    if not command:
+        return "give the program that is recorded behind --"
+    if file.suffix != ".py":
+        return "a case file ends in .py"
+    known = as_case(file)
+    return "is there already, and no recorded program" if file.exists() and not (known and known.recorded) else ""
 
 
 def _waiting(process: str) -> None:

@@ -27,7 +27,7 @@ from patcher.ignores import OF_COMMENTS
 from patcher.kept import default_folder
 from patcher.measure import TEST_FORMATS, Request, judged, test
 from patcher.measure_options import NAMES as MEASURE_NAMES
-from patcher.measure_options import change_from, located, measure_options, request_from
+from patcher.measure_options import change_from, located, measure_options, request_from, rule_flags
 from patcher.observed import Observations, read
 from patcher.options import settings_from
 from patcher.report import Outcome
@@ -77,8 +77,6 @@ _EPILOG = """\b
 Exit status: 0 done (or nothing to fix), 1 check has found something,
 2 something failed."""
 
-CAPACITY = "kv-cache=static: Places that a cache gets (default: as generate or the configuration says)."
-DEVICE_ASSERTS = "Whether fixes that assert on the device may be safe (default: yes)."
 _STDIN = "<stdin>"
 
 _OF_RULES = ("select", "ignore", "unsafe", "target_torch", "device_asserts", "compiled", "capacity")
@@ -114,22 +112,11 @@ def patching(rules: Sequence[Rule], word: str = "") -> click.Command:
     @click.option("-y", "--yes", is_flag=True, help="Write the fixes without showing and asking first.")
     @click.option("--backup/--no-backup", default=True, help="Save the originals first (default), or do not.")
     @click.option("--backup-dir", metavar="DIR", help="Where to save them (default: .fix-compile in the project).")
-    @click.option("--select", multiple=True, metavar="CODES", help="Only these rules, by code, prefix or name.")
-    @click.option("--ignore", multiple=True, metavar="CODES", help="Not these rules. Both also take high, medium, low.")
+    @rule_flags
     @click.option("--all", "every", is_flag=True, help="Also tests, examples and scripts that are not named.")
-    @click.option("--unsafe", is_flag=True, help="Also make fixes that are right only under a stated assumption.")
     @click.option("--evidence", metavar="FILE", help="What expressions held, as optimize --evidence has written it.")
-    @click.option("--device-asserts/--no-device-asserts", default=None, help=DEVICE_ASSERTS)
-    @click.option(
-        "--compiled",
-        multiple=True,
-        metavar="NAME",
-        help="What your own code compiles, e.g. package.model:Decoder.step.",
-    )
-    @click.option("--strategy", multiple=True, metavar="RULE=NAME", help="How a rule fixes, e.g. kv-cache=eager-zone.")
-    @click.option("--capacity", type=click.IntRange(1), metavar="N", help=CAPACITY)
+    @click.option("--compiled", multiple=True, metavar="NAME", help="What your code compiles, e.g. pkg.model:Net.step.")
     @click.option("--format", "format_", type=click.Choice((*FORMATS, "markdown")), help="Format of the report.")
-    @click.option("--target-torch", metavar="VERSION", help="Leave alone what breaks no more there (default: 2.13).")
     @click.option("-j", "--jobs", type=click.IntRange(1), metavar="N", help="Processes (default: by files and CPUs).")
     @click.option("-q", "--quiet", is_flag=True, help="No summary, notes or progress; only results and errors.")
     @click.option("--no-color", is_flag=True, help="No colours (also: NO_COLOR in the environment).")

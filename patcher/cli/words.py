@@ -28,23 +28,9 @@ SPELLED: Mapping[str, Word] = {
 }
 
 #: Words for calls of their own.
-OTHERS = (
-    "optimize",
-    "prove",
-    "tune",
-    "case",
-    "diagnose",
-    "fleet",
-    "integrate",
-    "restore",
-    "forget",
-    "rules",
-    "selftest",
-    "new-rule",
-    "server",
-    "mcp",
+OTHERS = tuple(
+    "optimize prove tune case diagnose fleet integrate restore forget rules selftest new-rule server mcp".split()
 )
-
 
 #: The words that search; of ``diagnose`` some are options, too: ``diagnose --prove PATH`` is ``prove PATH``.
 SEARCHES = ("optimize", "prove", "tune")
@@ -53,21 +39,11 @@ _FLAGS: Mapping[str, str] = {"--prove": "prove", "--tune": "tune"}
 #: The page of docs/ that a call is described on, by its word; the others are on that of "".
 PAGES: Mapping[str, str] = {
     "": "tutorial",
-    "check": "ci",
-    "verify": "ci",
-    "test": "harness",
-    "judge": "harness",
-    "optimize": "optimize",
-    "diagnose": "diagnose",
-    "prove": "optimize",
-    "tune": "optimize",
-    "fleet": "fleet",
-    "integrate": "integrate",
-    "rules": "rules",
-    "selftest": "selftest",
-    "new-rule": "own-rules",
-    "server": "editors",
-    "mcp": "assistants",
+    **{word: word for word in ("diagnose", "fleet", "integrate", "rules", "selftest")},
+    **dict.fromkeys(("check", "verify"), "ci"),
+    **dict.fromkeys(("test", "judge"), "harness"),
+    **dict.fromkeys(("optimize", "prove", "tune"), "optimize"),
+    **{"new-rule": "own-rules", "server": "editors", "mcp": "assistants"},
 }
 
 #: What people type for an option; a file or folder of that name comes first.

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ast
-import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from patcher.diagnose.diagnosis import Remark
+from patcher.diagnose.sites import tree_in
 from patcher.facts import Facts
 from patcher.facts.checks.suspects import Suspect, suspects
 from patcher.facts.project.index import Project, summarise
@@ -55,7 +55,7 @@ def fine(
     trees = {}
     for path, text in files:
         asked = ran is None or shown(path) in ran
-        if (asked or project is None) and (tree := _parsed(text)) is not None:
+        if (asked or project is None) and (tree := tree_in(text)) is not None:
             trees[path] = (tree, text)
     if project is None:
         project = Project([summarise(tree, path) for path, (tree, _) in trees.items()])
@@ -71,15 +71,6 @@ def fine(
         told = [f for f in told if not any(f"{name}:{line}" in broke for line in f.lines)]
         found += _remarks(told, name, text.splitlines())
     return tuple(found)
-
-
-def _parsed(text: str) -> ast.Module | None:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError):
-        return None
 
 
 def _names_in_graphs(project: Project) -> frozenset[str]:

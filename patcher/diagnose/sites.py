@@ -29,7 +29,7 @@ def compile_sites(files: Sequence[tuple[str, str]]) -> tuple[CompileSite, ...]:
     texts = dict(files)
     telling = [path for path, text in files if _TELLING.search(text)]
     parsed = {
-        path: Syntax(tree) for path in _worth_reading(texts, telling) if (tree := _parsed(texts[path])) is not None
+        path: Syntax(tree) for path in _worth_reading(texts, telling) if (tree := tree_in(texts[path])) is not None
     }
     index = ModuleIndex([(".".join(PurePath(path).with_suffix("").parts), s) for path, s in parsed.items()])
     calls = {path: compile_calls(parsed[path], index) for path in telling if path in parsed}
@@ -65,7 +65,8 @@ def _worth_reading(texts: Mapping[str, str], telling: Sequence[str]) -> list[str
     return [path for path in texts if path in chosen]
 
 
-def _parsed(text: str) -> ast.Module | None:
+def tree_in(text: str) -> ast.Module | None:
+    """Return the tree of a text; None where it is no Python."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # an escape in a string of theirs is not ours to complain about

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from patcher.config import ConfigError, nearest
+from patcher.config import ConfigError, nearest, text
 from patcher.measure import BACKENDS, MODES
 
 if sys.version_info >= (3, 11):
@@ -135,14 +135,8 @@ def _read(where: str, key: str, value: object, known: Mapping[str, tuple[str, Ca
         raise ConfigError(f"{where + ': ' if where else ''}{key} must be {kind}, not {value!r}") from None
 
 
-def _text(value: object) -> str:
-    if not isinstance(value, str) or not value:
-        raise TypeError
-    return value
-
-
 def _texts(value: object) -> tuple[str, ...]:
-    return tuple(map(_text, value)) if isinstance(value, list) else (_text(value),)
+    return tuple(map(text, value)) if isinstance(value, list) else (text(value),)
 
 
 def _flag(value: object) -> bool:
@@ -188,12 +182,12 @@ _WISHES: Mapping[str, tuple[str, Callable[[object], Any]]] = {
     "time-limit": ("a positive number of seconds", _positive),
     "memory-limit": ("a positive number of GiB", _bytes),
     "gpu": ("true or false", _flag),
-    "python": ("the path of a Python", _text),
+    "python": ("the path of a Python", text),
 }
 _MODEL: Mapping[str, tuple[str, Callable[[object], Any]]] = {
-    "name": ("a name", _text),
-    "path": ("a folder", _text),
-    "package": ("the name of an installed package", _text),
+    "name": ("a name", text),
+    "path": ("a folder", text),
+    "package": ("the name of an installed package", text),
     "paths": ("a list of files or folders of the model", _texts),
     "cases": ("a list of cases", _texts),
 }

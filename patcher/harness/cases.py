@@ -19,6 +19,7 @@ VARIATIONS = ("batch", "sequence")
 FILL_IN = "FILL IN"  # in a comment of a case that was written for somebody: this is still a blank
 
 _NEEDED = {"build": "build(), which returns the model", "calls": "calls(), which returns the calls to make"}
+_RECORDED = "RECORDED"  # the folder of a recorded program, in the place of both
 _FUNCTIONS = (*_NEEDED, "compile", "loss", "optimizer")
 _NAMES = {*_FUNCTIONS, *CASE_SETTINGS}
 _MAY_BE_NONE = {"device", "dtype", "compile", "loss", "optimizer"}  # which is as good as leaving it out
@@ -182,9 +183,16 @@ class _Places:
 
 def _case(name: str, file: Path, entry: ConfiguredCase | None) -> Case:
     real = os.path.realpath(file)
+    case = Case(name, real, recorded=_recorded(Path(real)))
     if entry is None:
-        return Case(name, real)
-    return Case(name, real, "", entry.train, entry.tolerance, entry.device, entry.dtype)
+        return case
+    return replace(case, train=entry.train, tolerance=entry.tolerance, device=entry.device, dtype=entry.dtype)
+
+
+def _recorded(file: Path) -> str:
+    """The folder of the recorded program that a case file names; "" for one that builds its model."""
+    named = (binding.value for name, binding in _bindings(_parsed(file)) if name == _RECORDED)
+    return next((str(file.parent / str(value.value)) for value in named if isinstance(value, ast.Constant)), "")
 
 
 def _only(word: str, choices: Sequence[str]) -> str:
@@ -257,7 +265,7 @@ def _bindings(node: ast.AST, always: bool = True) -> Iterator[tuple[str, _Bindin
 def _is_case(file: Path) -> bool:
     """Whether a file of a folder is meant as a case; raises ``CaseError`` when it is no Python."""
     names = {name for name, _ in _bindings(_parsed(file))}
-    return names >= set(_NEEDED) or ("*" in names and bool(names & _NAMES))
+    return names >= set(_NEEDED) or _RECORDED in names or ("*" in names and bool(names & _NAMES))
 
 
 def _seems_case(file: Path) -> bool:
@@ -273,6 +281,10 @@ def _check(file: Path) -> None:
     blank = _BLANK.search(read(str(file)).text)
     if blank:
         raise _error(file, f"is still a blank: {blank[1]}", blank.string.count("\n", 0, blank.start()) + 1)
+    if recorded := _recorded(file):
+        if not (Path(recorded) / "recording.json").is_file():
+            raise _error(file, f"its recording {_shown(recorded)} is not there; --save-case writes both")
+        return
     names = {name for name, _ in bound}
     missing = [name for name in _NEEDED if name not in names and "*" not in names]
     if missing:

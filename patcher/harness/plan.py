@@ -277,6 +277,8 @@ def _exported(folder: Path, results: Sequence[FileResult], cases: Sequence[Case]
     subjects, base = _subjects(results, options), _base(options)
     for subject in filter(trees.is_installation, subjects):
         raise PlanError(f"{subject} holds installed packages, which are not exported; name them with --package")
+    for case in filter(lambda one: one.recorded, cases):
+        raise PlanError(f"{case.name} is a recorded program, which is not exported; record it on the other machine")
     roots = [Path(root) for root in import_roots(results, options)]
     starts = list(dict.fromkeys([*roots, *(Path(case.file).parent for case in cases), base]))
     belongings = [piece for subject in subjects for piece in trees.belongings(subject)]

@@ -634,6 +634,8 @@ def probe(plan: Json) -> Json:
     job: Json = plan["job"]
     if job["probe"] not in PROBES:
         raise worker.UnsuitedError(f"there is no probe {job['probe']!r}; known: {', '.join(PROBES)}")
+    if plan["cases"][job["case"]].get("recorded"):
+        raise worker.UnsuitedError("a recorded program is not measured in this way")
     worker.limit_memory(plan["memory"])
     listener = worker.Listener(worker.place_names(plan))
     worker.overlay_of(plan).install(job["tree"] == "patched")

@@ -456,7 +456,7 @@ class _Run:
         if self._plan["verbose"] or not self._forks.several or not used:
             return 1
         free = self._environment.get("memory") or 0 if memory.get("kind") == "cuda" else _free_memory()
-        return max(1, min(_cores(), free // (ROOM * used)))
+        return max(1, min(cores(), free // (ROOM * used)))
 
     @property
     def _untimed(self) -> bool:
@@ -554,7 +554,7 @@ class _Run:
 
     def _threads(self, at_once: int) -> int:
         """How many each process may use; 0: its own choice, for with others sums have other bits."""
-        return max(1, _cores() // at_once) if at_once > 1 and (self._counting or not self._plan.get("beside")) else 0
+        return max(1, cores() // at_once) if at_once > 1 and (self._counting or not self._plan.get("beside")) else 0
 
     def _process(self, job: _Job, spec: Path, log: IO[bytes], threads: int) -> Forked | subprocess.Popen[bytes]:
         file, variables = HERE / job.program, self._variables(job.asked, job.folder)
@@ -817,7 +817,7 @@ def _without_branch(row: Json, moved: Json) -> Json:
     return {**row, **seen(row, moved), **parts, "as_exact": row.get("as_exact", 0) + 1}
 
 
-def _cores() -> int:
+def cores() -> int:
     """Those that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 

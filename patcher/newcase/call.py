@@ -132,7 +132,7 @@ def _cases(config: Config, tree: Tree) -> tuple[Case, ...]:
     found: list[Case] = []
     with contextlib.suppress(CaseError, ConfigError):
         found += find((), config.cases, config.root) if config.cases else ()
-    found += [known for file in tree.naming("def calls(") if (known := as_case(file)) is not None]
+    found += [known for file in tree.naming("def calls(", "RECORDED = ") if (known := as_case(file)) is not None]
     return tuple({case.file: case for case in found}.values())
 
 

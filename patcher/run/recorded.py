@@ -12,6 +12,7 @@ import os
 import random
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,7 +44,9 @@ def reach(folder: Path, then: Callable[[Live], None]) -> None:
     Returns when the program ends without that call. Raises what the program raises.
     """
     recording: Json = json.loads((folder / RECORDING).read_text(encoding="utf-8"))
-    target = watching.Target(**recording["target"])
+    target, started = watching.Target(**recording["target"]), program.Program.of(recording["program"])
+    os.chdir(folder / recording["cwd"] if "cwd" in recording else os.curdir)  # of a case file
+    started = replace(started, stdin=str(folder / started.stdin) if started.stdin else "")
     disabled = os.environ.pop("TORCHDYNAMO_DISABLE", None)
 
     def around(event: Any, call: Callable[[], Any]) -> Any:
@@ -60,7 +63,7 @@ def reach(folder: Path, then: Callable[[Live], None]) -> None:
     watching.seed()
     wanted, named = target if target.kind == "method" else None, recording.get("named", "")
     with watching.Watcher(around, None if named else wanted, named) as watcher:
-        program.start(program.Program.of(recording["program"]))
+        program.start(started)
 
 
 class Live:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,6 +22,7 @@ from patcher.harness.forks import Forked, Forks
 from patcher.harness.run import has_ended, signals_as_exceptions, usual_variables
 from patcher.run.program import Program
 
+RECORDING = "recording.json"
 _BEAT_SECONDS = 0.2
 _LISTED = 8  # names that --target may have
 _TAIL = 5  # lines of a program that fails
@@ -76,7 +79,7 @@ class Recording:
     @property
     def case(self) -> Case:
         """As a case of the harness."""
-        return Case("program", str(self.folder / "recording.json"), recorded=str(self.folder))
+        return Case("program", str(self.folder / RECORDING), recorded=str(self.folder))
 
     @property
     def told(self) -> str:
@@ -109,7 +112,13 @@ def record(
         compiled = told["compiled"]
         told = _once(program, python, folder, seconds, {"target": told["target"]}, beat, forks=forks)
         told["compiled"] = compiled or told["compiled"]
-        (folder / "recording.json").write_text(json.dumps(told, indent=1), encoding="utf-8")
+        (folder / RECORDING).write_text(json.dumps(told, indent=1), encoding="utf-8")
+    return recorded_in(folder)
+
+
+def recorded_in(folder: Path) -> Recording:
+    """What a folder holds that a program was recorded into."""
+    told = json.loads((folder / RECORDING).read_text(encoding="utf-8"))
     calls = [call for call in told["calls"] if call["file"]]
     described = told["target"]
     return Recording(
@@ -127,6 +136,35 @@ def record(
         tuple(told["inner"]),
         _whole(described) if told["whole"] else "",
     )
+
+
+_SAVED = '''"""{target} as `{command}` calls it, with the recorded arguments in {folder}/.
+
+Run it: fix-compile optimize --case {file}
+"""
+
+RECORDED = "{folder}"
+'''
+
+
+def save(recording: Recording, file: Path, command: Sequence[str], python: str) -> None:
+    """Write a recording as a case file, with a folder of the recorded inputs beside it. Raises ``RecordingError``."""
+    told = json.loads((recording.folder / RECORDING).read_text(encoding="utf-8"))
+    folder = file.with_suffix(".recorded")
+    shown = shlex.join(command).replace("\\", "\\\\").replace('"', "'")
+    given = "" if python == sys.executable else f" --python {python}"
+    text = _SAVED.format(target=recording.target, command=shown, file=f"{file}{given}", folder=folder.name)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        inputs = (call[key] for call in told["calls"] for key in ("file", "gradients"))
+        for name in filter(None, (*inputs, "stdin" * bool(told["program"]["stdin"]))):
+            shutil.copyfile(recording.folder / name, folder / name)
+        told["program"]["stdin"] = "stdin" * bool(told["program"]["stdin"])
+        told["cwd"] = os.path.relpath(os.path.realpath(os.curdir), os.path.realpath(folder))
+        (folder / RECORDING).write_text(json.dumps(told, indent=1), encoding="utf-8")
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise RecordingError(f"--save-case {file}: {error.strerror}") from None
 
 
 def _with_input(program: Program, file: Path) -> Program:
@@ -168,7 +206,7 @@ def _once(
         json.dumps({"program": program.json(), "folder": str(folder), "seconds": seconds, "roots": roots, **asked}),
         encoding="utf-8",
     )
-    (folder / "recording.json").unlink(missing_ok=True)
+    (folder / RECORDING).unlink(missing_ok=True)
     with (folder / "log.txt").open("wb") as log, signals_as_exceptions():
         variables, recorder = usual_variables(), Path(__file__).with_name("recorder.py")
         process = forks.start(recorder, str(spec), variables, log.fileno()) if forks is not None else None
@@ -186,7 +224,7 @@ def _once(
         _waited(process, seconds, beat)
     tail = (folder / "log.txt").read_text(encoding="utf-8", errors="replace").splitlines()[-_TAIL:]
     try:
-        told: dict[str, Any] = json.loads((folder / "recording.json").read_text(encoding="utf-8"))
+        told: dict[str, Any] = json.loads((folder / RECORDING).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         raise RecordingError(f"your program ended with status {process.returncode} before a call", tail) from None
     if told["error"] and not told["target"]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -11,6 +10,7 @@ from typing import Generic, TypeVar
 
 from patcher.diagnose.bench import MOST, Begun, Bench, State
 from patcher.harness import plan
+from patcher.harness.run import cores
 from patcher.results import FileResult
 from patcher.settings import TorchSetting
 
@@ -90,7 +90,7 @@ class Pool(Generic[_T]):
         while self._waiting and 1 < self.at_once > len(self._running):
             trial = self._waiting.popleft()
             say(trial.what)
-            options = replace(trial.options, workers=max(1, _cores() // _CORES))
+            options = replace(trial.options, workers=max(1, cores() // _CORES))
             self._running.append(_Running(trial, self.bench.begin(trial.files, options, trial.settings)))
 
     def _ended(self, too_slow: Callable[[_T, float], bool]) -> Iterator[tuple[_T, State | None]]:
@@ -117,8 +117,4 @@ def room_of(state: State) -> int:
 
 def room(used: int, memory: int) -> int:
     """Return for how many configurations, each eager and compiled, GPU memory (bytes) and CPU cores suffice."""
-    return max(1, min(MOST, _cores() // _CORES, int(memory // (2 * (_ROOM * used + _CONTEXT)))))
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(MOST, cores() // _CORES, int(memory // (2 * (_ROOM * used + _CONTEXT)))))
