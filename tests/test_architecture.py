@@ -453,6 +453,7 @@ WALLS: dict[str, set[str]] = {
         "patcher.discover",
         "patcher.harness.cases",
         "patcher.newcase",
+        "patcher.run.program",
         "patcher.source",
     },
     "patcher.fleet.jobs": {

@@ -7,9 +7,12 @@ import importlib.util
 import sys
 from pathlib import Path
 
+import click
 import pytest
 
 from patcher.calls import Told
+from patcher.cli.patching import with_cases
+from patcher.config import ConfigError
 from patcher.harness.cases import CaseError, find
 from patcher.newcase.call import Asked, case, kept, overview
 
@@ -251,6 +254,21 @@ def test_the_case_of_a_class_is_where_it_was_written() -> None:
     wrote("cases/net.py", "def build(): ...\ndef calls(): ...\n")
     assert kept("net.py:Net") == Path("cases/net.py")
     assert kept("net.py:Other") is None
+
+
+def test_a_class_stands_for_its_file_and_its_case_in_all_words() -> None:
+    wrote("net.py", f"{HEAD}class Net(nn.Module):\n    def forward(self, x: Tensor) -> Tensor:\n        return x\n")
+    wrote("cases/net.py", "def build():\n    return None\n\ndef calls():\n    return []\n")
+    with click.Context(click.Command("test")):
+        assert with_cases(("net.py:Net", "other"), ("given",)) == (("net.py", "other"), ("given", "cases/net.py"))
+        Path("cases/net.py").unlink()
+        with pytest.raises(
+            ConfigError, match=r"no inputs for net.py:Net are in the repository \(.*; run what calls it"
+        ):
+            with_cases(("net.py:Net",), ())
+        with pytest.raises(ConfigError, match=r"net.ipynb: notebooks are not supported"):
+            with_cases(("net.ipynb",), ())
+    assert case(Asked("net.ipynb:Net", "-", False, "fix-compile")).err[0].startswith("net.ipynb: notebooks are not")
 
 
 def test_the_overview_of_nothing_is_one_line() -> None:

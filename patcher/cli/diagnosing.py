@@ -13,7 +13,7 @@ import click
 
 from patcher import calls
 from patcher.analysis import Analysis
-from patcher.cli.patching import given_paths, rule_options
+from patcher.cli.patching import given_paths, rule_options, with_cases
 from patcher.cli.showing import first, measuring, program_words, progress
 from patcher.config import load
 from patcher.diagnose.call import FORMATS as REPORTS
@@ -63,9 +63,11 @@ def diagnosing(rules: Sequence[Rule]) -> click.Command:
         that help.
         """
         log = _log(from_log, from_trace, bool(how["only"] or how["trace"] or how["case"]))
+        typed = paths
+        paths, cases = (paths, ()) if log else with_cases(paths, how["case"])
         paths = given_paths(paths, how["package"], reads_only=bool(log))
         config = load(paths[0] if paths else os.curdir)
-        request = request_of(how, config, without_cases=bool(log))
+        request = request_of({**how, "case": cases}, config, without_cases=bool(log))
         paths = (*paths, *located(request))
         settings = settings_from(rules, config, measured=measured(rules), **rule_options(how))
         exclude = Exclude(config.exclude, str(config.root or os.curdir))
@@ -80,7 +82,7 @@ def diagnosing(rules: Sequence[Rule]) -> click.Command:
             only=how["only"],
             trace=how["trace"] or "",
             command=(*program_words(), *sys.argv[1:]),
-            verify=lambda *of: "" if log else shlex.join([*program_words(), *_verifying(how, *of), *paths]),
+            verify=lambda *of: "" if log else shlex.join([*program_words(), *_verifying(how, *of), *(typed or paths)]),
             log=Path(log) if log else None,
         )
         shown, told = (None, None) if how["quiet"] else (measuring(), first)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -18,7 +17,7 @@ from patcher import calls
 from patcher.analysis import Analysis
 from patcher.backup import project_root
 from patcher.budget import with_budgets
-from patcher.cli.patching import given_paths, rule_options, write_down
+from patcher.cli.patching import given_paths, rule_options, with_cases, write_down
 from patcher.cli.showing import asks, colour, confirmed, left, measuring, program_words
 from patcher.cli.showing import program as program_name
 from patcher.config import ConfigError, load
@@ -26,19 +25,17 @@ from patcher.discover import Exclude
 from patcher.harness.cases import CaseError, as_case
 from patcher.harness.forks import Forks
 from patcher.harness.run import RunError, forking
-from patcher.harness.scratch import scratch_folder
+from patcher.harness.scratch import scratch
 from patcher.kept import alone
 from patcher.measure import available_memory, need_torch
 from patcher.measure_options import how_options, located, request_of, rule_flags
-from patcher.newcase.call import Asked as NewCase
-from patcher.newcase.call import case as new_case
-from patcher.newcase.call import kept, overview
+from patcher.newcase.call import overview
 from patcher.options import settings_from, strategies_by_key
 from patcher.report import Outcome
 from patcher.report.diff import coloured
 from patcher.results import FileResult
 from patcher.rule import Rule
-from patcher.run.program import ProgramError, no_notebook, parsed
+from patcher.run.program import ProgramError, parsed
 from patcher.run.recording import Recording, RecordingError, interpreter, record, recorded_in, save
 from patcher.search.call import Asked, failed, optimize
 from patcher.search.verdict import UNITS, Verdict
@@ -120,7 +117,7 @@ def optimizing(rules: Sequence[Rule], word: str, command: Sequence[str]) -> clic
         began = time.monotonic()
         say = _saying(how["quiet"], began + budget)
         told = Path(how["json_"]) if how["json_"] else None
-        folder = scratch_folder()
+        folder = click.get_current_context().with_resource(scratch())
         forks: Forks | None = None
         try:
             recording: Recording | None = None
@@ -140,7 +137,7 @@ def optimizing(rules: Sequence[Rule], word: str, command: Sequence[str]) -> clic
                     save(recording, Path(how["save_case"]), command, runs)
             else:
                 runs = python or sys.executable
-                paths, case = _with_written(paths, case, folder)
+                paths, case = with_cases(paths, case)
                 paths = given_paths(paths, how["package"]) if paths else paths
             config = load(paths[0] if paths else os.curdir)
             if recording is not None and not paths:
@@ -192,7 +189,7 @@ def optimizing(rules: Sequence[Rule], word: str, command: Sequence[str]) -> clic
             agree = _agreeing(how["yes"], word != "tune")
             done = optimize(analysis, settings, request, asked, meter, say, agree, write)
             return with_budgets(done, request, paths, asked.command) if how["lock"] else done
-        except (ProgramError, CaseError, NoCaseError, ConfigError, RunError, RecordingError) as error:
+        except (ProgramError, CaseError, ConfigError, RunError, RecordingError) as error:
             return failed(str(error), goal, began, told, getattr(error, "tail", ()))
         except click.ClickException as error:
             failed(error.message, goal, began, told)
@@ -203,7 +200,6 @@ def optimizing(rules: Sequence[Rule], word: str, command: Sequence[str]) -> clic
             if forks is not None:
                 forks.close()
             held.close()
-            shutil.rmtree(folder, ignore_errors=True)
 
     for option in optimizes.params:
         if isinstance(option, click.Option) and word == "optimize" and option.name in _RARE:
@@ -223,41 +219,6 @@ def _why_not_saved(file: Path, command: Sequence[str]) -> str:
 
 def _waiting(process: str) -> None:
     click.echo(f"another fix-compile is working on these files (process {process}): waiting", err=True)
-
-
-class NoCaseError(Exception):
-    """No case can be written for a class; the message is one line."""
-
-
-def _with_written(
-    paths: tuple[str, ...], case: tuple[str, ...], folder: Path
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Paths and cases, where ``FILE:CLASS`` is its file, with its case, or one that is written for it.
-
-    Raises ``NoCaseError``.
-    """
-    files, cases = list[str](), list(case)
-    for number, path in enumerate(paths):
-        if why := no_notebook(path):
-            raise NoCaseError(why)
-        file, colon, name = path.rpartition(":")
-        if not colon or not file.endswith(".py"):
-            files.append(path)
-            continue
-        files.append(file)
-        if (there := kept(path)) is not None:
-            cases.append(str(there))
-            continue
-        target = folder / f"{name}_{number}.py"
-        told = new_case(NewCase(path, str(target), True, "fix-compile"))
-        blanks = [line for line in told.err if ": fill in: " in line]
-        if told.status != calls.OK or blanks:
-            why = blanks[0].rpartition(": fill in: ")[2] if blanks else " ".join(told.err)
-            raise NoCaseError(
-                f"no inputs for {path} are in the repository ({why}); give a program that calls it behind --"
-            )
-        cases.append(str(target))
-    return tuple(files), tuple(cases)
 
 
 def _saying(quiet: bool, ends: float) -> Callable[[str], None]:

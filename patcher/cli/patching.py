@@ -19,10 +19,11 @@ from patcher.budget import with_budgets
 from patcher.check import Against, checked, known_file
 from patcher.cli.showing import asks, colour, measuring, program, program_words, progress, say
 from patcher.cli.words import OTHERS, SPELLED, is_word
-from patcher.config import FORMATS, Config, load, nearest
+from patcher.config import FORMATS, Config, ConfigError, load, nearest
 from patcher.described import described
 from patcher.discover import Exclude, missing
 from patcher.harness.run import Event
+from patcher.harness.scratch import scratch
 from patcher.ignores import OF_COMMENTS
 from patcher.kept import default_folder
 from patcher.measure import TEST_FORMATS, Request, judged, test
@@ -35,6 +36,7 @@ from patcher.report.outcome import Call
 from patcher.report.text import coloured
 from patcher.results import FileResult
 from patcher.rule import Rule
+from patcher.run.program import no_notebook
 from patcher.runner import run
 from patcher.selftest.measured import measured
 from patcher.settings import Settings
@@ -186,6 +188,9 @@ def _patch(rules: Sequence[Rule], word: str, options: Mapping[str, Any]) -> call
 
 
 def _asked(options: Mapping[str, Any]) -> _Asked:
+    if options["test"]:
+        paths, case = with_cases(options["paths"], options["case"])
+        options = {**options, "paths": paths, "case": case}
     judges = bool(options["patch"] or options["against"])
     reads = options["verify_only"] or judges or (options["dry_run"] and not options["test"])
     paths = given_paths(options["paths"], options["package"], reads)
@@ -263,6 +268,36 @@ def given_paths(paths: tuple[str, ...], packages: Sequence[str], reads_only: boo
     if told and not (reads_only and len(told) < len(paths)):
         raise MissingError(told if reads_only else [*told, "nothing was changed"])
     return paths
+
+
+def with_cases(paths: tuple[str, ...], given: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return paths and cases, where ``FILE:CLASS`` is its file, with its case, or one that is written for it.
+
+    Raises ``ConfigError``.
+    """
+    from patcher.newcase.call import Asked as NewCase
+    from patcher.newcase.call import case, kept
+
+    files, cases = list[str](), list(given)
+    for number, path in enumerate(paths):
+        if why := no_notebook(path):
+            raise ConfigError(why)
+        file, colon, name = path.rpartition(":")
+        if not colon or not file.endswith(".py"):
+            files.append(path)
+            continue
+        files.append(file)
+        target = kept(path)
+        if target is None:
+            target = click.get_current_context().with_resource(scratch()) / f"{name}_{number}.py"
+            told = case(NewCase(path, str(target), True, program()))
+            blanks = [line.rpartition(": fill in: ")[2] for line in told.err if ": fill in: " in line]
+            if told.status != calls.OK or blanks:
+                why = blanks[0] if blanks else " ".join(told.err)
+                run = f"{program()} optimize -- python PROGRAM"
+                raise ConfigError(f"no inputs for {path} are in the repository ({why}); run what calls it: {run}")
+        cases.append(str(target))
+    return tuple(files), tuple(cases)
 
 
 class MissingError(click.ClickException):

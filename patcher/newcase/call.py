@@ -21,6 +21,7 @@ from patcher.newcase.text import Written, file_for, written
 from patcher.newcase.tree import Seen, Tree
 from patcher.newcase.trial import trial
 from patcher.newcase.values import building
+from patcher.run.program import no_notebook
 from patcher.source import SourceError, read
 
 _LISTED = 5  # of each kind
@@ -45,6 +46,8 @@ def case(asked: Asked) -> Told:
     path, _, name = asked.model.rpartition(":") if ":" in asked.model else (asked.model, "", "")
     file = Path(path).absolute()
     tree = _tree(path)
+    if why := no_notebook(path):
+        return Told(FAILURE, err=(why,))
     if not file.is_file() or file.suffix != ".py":
         return Told(FAILURE, err=(f"{path}: error: there is no such .py file; write it as path/to/model.py:Class",))
     found = [seen for seen in tree.classes(file) if tree.method(seen, "forward")]
