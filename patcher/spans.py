@@ -8,17 +8,7 @@ import re
 import tokenize
 from collections.abc import Iterator
 
-from patcher.rule import (
-    Code,
-    Decorate,
-    Edit,
-    Enclose,
-    Insert,
-    MoveTail,
-    NameArms,
-    Replace,
-    ReplaceStatements,
-)
+from patcher.rule import Code, Decorate, Edit, Enclose, Insert, MoveTail, NameArms, Replace, ReplaceStatements
 
 _HOLE = re.compile(r"\{\d+\}")
 

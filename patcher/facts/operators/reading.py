@@ -11,17 +11,7 @@ from itertools import islice
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
 from patcher.facts.flow.definitions import Definition
-from patcher.facts.operators.terms import (
-    Leaf,
-    Op,
-    Term,
-    constant,
-    number,
-    power,
-    product,
-    subterms,
-    total,
-)
+from patcher.facts.operators.terms import Leaf, Op, Term, constant, number, power, product, subterms, total
 from patcher.facts.syntax.written import integer
 from patcher.facts.tables import torch_api as api
 from patcher.facts.values.callees import Callees

@@ -5,17 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from patcher.facts.values.operations import dtype_named
-from patcher.facts.values.types import (
-    ONE,
-    OTHER,
-    Kind,
-    Rank,
-    Shape,
-    Token,
-    Value,
-    python,
-    tensor,
-)
+from patcher.facts.values.types import ONE, OTHER, Kind, Rank, Shape, Token, Value, python, tensor
 from patcher.observed import Observed
 
 _PYTHON = dict.fromkeys(("list", "tuple", "dict", "set"), "container") | {"None": "none"}
