@@ -77,9 +77,10 @@ def test_the_sections_in_their_order() -> None:
     assert headings(diagnosis_markdown(samples.proven())) == [
         "## What went wrong",
         "## Summary",
+        "## What stays, and why",
+        "## What to do next",
         "## How the repository compiles",
         "## Causes",
-        "## Recommendations",
         "## What each fix earned",
         "## Performance",
         "## Diagnostics",
@@ -288,8 +289,8 @@ def test_a_cause_without_a_place() -> None:
 
 
 def recommended(cause: Cause, diagnosis: Diagnosis | None = None) -> str:
-    page = told(diagnosis, causes=(cause,))
-    return " ".join(section(page, f"### {cause.severity.capitalize()}").split())
+    """What to do next about the only cause."""
+    return " ".join(section(told(diagnosis, causes=(cause,)), "## What to do next").split())
 
 
 FIX = ProposedFix("FC101", "data-dependent-branch", "m.py:1", "a branch", "safe", diff=samples.ROTARY_DIFF)
@@ -299,26 +300,58 @@ SETTING = Advice("torch._dynamo.config.x = True", "an effect", "a cost")
 @pytest.mark.parametrize(
     ("given", "shown"),
     [
-        ({"fixes": (FIX,), "fate": "removed"}, "FC101 (safe) removes it."),
-        ({"fixes": (FIX,), "fate": "remains"}, "it is still there with FC101 (safe)."),
-        ({"fixes": (FIX,), "fate": "unknown"}, "FC101 (safe) may remove it, which was not measured."),
-        ({"advice": (SETTING,)}, "no rule mends it, but a setting helps: `torch._dynamo.config.x = True`."),
-        ({"fixes": (dataclasses.replace(FIX, diff=""),)}, "to be changed by hand: a branch."),
-        ({"hints": ("Use torch.cond.",)}, "to be changed by hand, PyTorch's hints are above."),
+        ({"fixes": (FIX,), "fate": "removed"}, "with FC101 (safe) it is gone. `fix-compile rules FC101`"),
+        ({"fixes": (FIX,), "fate": "remains"}, "it is still there with FC101 (safe). `fix-compile rules FC101`"),
+        (
+            {"fixes": (FIX,), "fate": "unknown"},
+            "FC101 (safe) may remove it, which was not measured. `fix-compile rules FC101`",
+        ),
+        ({"advice": (SETTING,)}, "no rule fixes it, but a setting helps: `torch._dynamo.config.x = True`."),
+        ({"fixes": (dataclasses.replace(FIX, diff=""),)}, "to be changed by hand: a branch. `fix-compile rules FC101`"),
+        ({"hints": ("Use torch.cond.",)}, "to be changed by hand, PyTorch's hints are below."),
         ({}, "no fix is known."),
     ],
 )
 def test_a_recommendation_for_each_cause(given: dict[str, object], shown: str) -> None:
     cause = samples.cause(title="print", where="m.py:1", **given)
-    assert recommended(cause) == f"- [ ] Cause 1, print at `m.py:1`: {shown}"
+    assert recommended(cause) == f"- {cause.severity.capitalize()} priority: cause 1, print at `m.py:1`: {shown}"
 
 
-def test_a_fix_that_was_kept_is_ticked() -> None:
-    text = recommended(samples.rotary(), samples.proven())
-    assert text.startswith("- [x] Cause 1, A branch on tensor data at")
-    assert text.endswith("remove it. Tried: FC101, kept.")
-    still = recommended(dataclasses.replace(samples.rotary(), fate="remains"), samples.proven())
-    assert still.startswith("- [ ] Cause 1") and still.endswith("Tried: FC101, kept.")
+def test_what_was_kept_is_not_to_do_and_what_was_dropped_stays_with_the_reason() -> None:
+    proof = samples.proven().proof
+    assert proof is not None
+    tried = (
+        Tried(("FC101 in f",), ("m.py:1",), "kept", "part of the best configuration"),
+        Tried(("scalars = True",), (), "not better", "not faster"),
+        Tried(("FC301 in g",), (), "not tried", "the budget was used up"),
+    )
+    proof = dataclasses.replace(proof, tried=tried, restore="", patch="r.patch")
+    by_hand = dataclasses.replace(FIX, diff="", assumption="the value is data-dependent", where="m.py:2")
+    causes = (
+        samples.cause(1, fixes=(FIX,), fate="removed"),
+        samples.cause(
+            2,
+            title="item",
+            where="m.py:2",
+            fixes=(by_hand,),
+            fate="remains",
+            advice=(Advice("x.scalars = True", "", ""),),
+        ),
+    )
+    given = dataclasses.replace(
+        samples.proven(), proof=proof, causes=causes, command="optimize -o r.html -- python p.py"
+    )
+    page = diagnosis_markdown(given)
+    stays = " ".join(section(page, "## What stays, and why").split())
+    assert stays == (
+        "- Cause 2, item at `m.py:2`: `scalars = True` was dropped: not faster; no fix: the value is data-dependent."
+    )
+    to_do = " ".join(section(page, "## What to do next").split())
+    assert to_do.startswith("- Write the fixes that were kept: `git apply r.patch` - Medium priority: cause 2, item at")
+    assert to_do.endswith(
+        "to be changed by hand: a branch. `fix-compile rules FC101` - Measure what the budget has left out,"
+        " `FC301 in g`: `optimize -o r.html --budget 1800 -- python p.py`"
+    )
 
 
 def test_a_case_that_does_not_begin_has_a_short_report() -> None:
@@ -328,23 +361,15 @@ def test_a_case_that_does_not_begin_has_a_short_report() -> None:
     assert "- toy: original eager: no" in lines and "Mend it" in lines[-5] and len(lines) < 12
 
 
-def test_what_a_kept_setting_has_removed_is_ticked_and_lines_stay_lines() -> None:
+def test_what_a_kept_setting_has_removed_is_not_to_do_and_lines_stay_lines() -> None:
     proof = samples.proven().proof
     assert proof is not None
     setting = Tried(("capture_scalar_outputs = True",), (), "kept", "part of the best configuration")
     proof = dataclasses.replace(proof, tried=(setting,), ending="now 5 ms\nkept 1 setting")
     diagnosis = dataclasses.replace(samples.proven(), proof=proof)
-    text = recommended(samples.cause(fixes=(FIX,), fate="removed", title="print", where="m.py:1"), diagnosis)
-    assert text == "- [x] Cause 1, print at `m.py:1`: removed by `capture_scalar_outputs = True`, which was kept."
+    done = dataclasses.replace(diagnosis, causes=(samples.cause(fixes=(FIX,), fate="removed", where="m.py:1"),))
+    assert "## What to do next" not in headings(diagnosis_markdown(done))
     assert "- Now 5 ms.\n- Kept 1 setting.\n" in diagnosis_markdown(diagnosis)
-
-
-def test_recommendations_are_in_order_of_severity() -> None:
-    causes = tuple(
-        samples.cause(number, severity=severity) for number, severity in enumerate(("low", "high", "medium"), 1)
-    )
-    text = section(told(causes=causes), "## Recommendations")
-    assert re.findall(r"Cause (\d)", text) == ["2", "3", "1"]
 
 
 # -- what was measured

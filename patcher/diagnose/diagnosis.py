@@ -203,6 +203,7 @@ class Proof:
     """What a search has done: each fix, and the state that the tree ends in against the original.
 
     ``before``: None when the original does not come to its end compiled. ``restore``: the command that undoes it.
+    ``patch``: the file of what was kept, where that is not written yet.
     """
 
     tried: tuple[Tried, ...]
@@ -213,6 +214,7 @@ class Proof:
     results: Results | None = None
     judgement: Judgement | None = None
     restore: str = ""
+    patch: str = ""
 
 
 @dataclass(frozen=True)

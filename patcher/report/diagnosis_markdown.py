@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from patcher.diagnose.diagnosis import CATEGORIES, SEVERITIES, Cause, Diagnosis
 from patcher.report.markdown.blocks import block, inline, point, prose, sentence, table
-from patcher.report.markdown.causes import cause_sections, recommendations
+from patcher.report.markdown.causes import cause_sections, stays, to_do
 from patcher.report.markdown.measured import earned, performance
 from patcher.report.markdown.remarks import configuration, experiments, remarks, trace
 from patcher.report.reading import READING
@@ -22,7 +22,8 @@ def diagnosis_markdown(diagnosis: Diagnosis) -> str:
         "summary": _summary(diagnosis),
         "configuration": configuration(diagnosis.sites),
         "causes": cause_sections(diagnosis.causes),
-        "recommendations": recommendations(diagnosis),
+        "stays": stays(diagnosis),
+        "next": to_do(diagnosis),
         "proof": earned(diagnosis),
         "performance": performance(diagnosis),
         "diagnostics": experiments(diagnosis.diagnostics),

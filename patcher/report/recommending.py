@@ -4,29 +4,64 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
-from patcher.diagnose.diagnosis import SEVERITIES, Cause, Diagnosis, Proof, ProposedFix, Severity, Tried
+from patcher.diagnose.diagnosis import Cause, Diagnosis, Proof, ProposedFix, Tried
 
 FATES = {"removed": "removed", "remains": "remains", "unknown": "not known"}
+_LONGER = 1800  # seconds
 APPLIES = {"safe": "safe", "unsafe": "unsafe", "display-only": "reported only"}
 
 
-@dataclass(frozen=True)
-class Recommendation:
-    """``done``: what was kept has removed the cause. ``text``: names in it stand between backticks."""
+def steps(diagnosis: Diagnosis) -> Iterator[tuple[str, str]]:
+    """Yield what to do next, each with the command for it, or "": the patch first, then causes, the gravest first."""
+    proof, left = diagnosis.proof, list[str]()
+    if proof is not None and proof.patch:
+        yield "Write the fixes that were kept:", f"git apply {proof.patch}"
+    for cause in diagnosis.causes:
+        dropped = proof is not None and any(fix.diff for fix in cause.fixes) and _dropped(cause, proof)
+        text = "" if dropped or _is_done(cause, proof) else _what_to_do(cause, proof)
+        if text:
+            how = "; ".join(f"fix-compile rules {code}" for code in dict.fromkeys(fix.code for fix in cause.fixes))
+            yield f"{cause.severity} priority: {_named(cause)}: {text}", how
+    for item in proof.tried if proof else ():
+        left += map(_code, item.fixes) if item.outcome == "not tried" else ()
+    if left:
+        words, *program = diagnosis.command.split(" -- ")
+        more = " -- ".join([f"{words} --budget {_LONGER}", *program])
+        yield f"measure what the budget has left out, {', '.join(left)}:", more
 
-    cause: Cause
-    done: bool
-    text: str
+
+def stays(diagnosis: Diagnosis) -> Iterator[str]:
+    """Yield what a search has not removed, and what it has dropped, each with the reason."""
+    proof, told = diagnosis.proof, list[Tried]()
+    if proof is None:
+        return
+    for cause in diagnosis.causes:
+        if not _is_done(cause, proof):
+            told += (dropped := _dropped(cause, proof))
+            why = [_why(item) for item in dropped] + [f"no fix: {f.assumption}" for f in cause.fixes if not f.diff]
+            yield f"{_named(cause)}: {'; '.join(dict.fromkeys(why)) or cause.note or 'no fix is known'}"
+    yield from (_why(one) for one in proof.tried if one not in told and one.outcome not in ("kept", "not tried"))
 
 
-def recommendations(diagnosis: Diagnosis) -> Iterator[tuple[Severity, tuple[Recommendation, ...]]]:
-    """For each severity that occurs, the gravest first."""
-    for severity in SEVERITIES:
-        causes = [cause for cause in diagnosis.causes if cause.severity == severity]
-        if causes:
-            yield severity, tuple(_recommended(cause, diagnosis.proof) for cause in causes)
+def _named(cause: Cause) -> str:
+    return f"cause {cause.number}, {cause.title}" + (f" at {_code(cause.where)}" if cause.where else "")
+
+
+def _is_done(cause: Cause, proof: Proof | None) -> bool:
+    """Whether what was kept has removed it."""
+    return cause.fate == "removed" and proof is not None and any(item.outcome == "kept" for item in proof.tried)
+
+
+def _dropped(cause: Cause, proof: Proof) -> list[Tried]:
+    """What was tried for a cause and not kept."""
+    found = [item for fix in cause.fixes for item in _trials(fix, cause.function, proof)]
+    found += [item for item in proof.tried for one in cause.advice if one.flag.endswith(item.fixes[0])]
+    return [item for item in found if item.outcome not in ("kept", "not tried")]
+
+
+def _why(item: Tried) -> str:
+    return f"{', '.join(map(_code, item.fixes))} was dropped: {item.reason}"
 
 
 def compared(proof: Proof | None) -> str:
@@ -52,44 +87,34 @@ def commands(diagnosis: Diagnosis) -> str:
     return "\n".join(lines)
 
 
-def _recommended(cause: Cause, proof: Proof | None) -> Recommendation:
-    kept = proof is not None and any(item.outcome == "kept" for item in proof.tried)
-    return Recommendation(cause, cause.fate == "removed" and kept, _what_to_do(cause, proof))
-
-
 def _what_to_do(cause: Cause, proof: Proof | None) -> str:
-    own = any(item.outcome == "kept" for fix in cause.fixes for item in _trials(fix, proof))
-    kept = [item for item in (proof.tried if proof else ()) if item.outcome == "kept"]
-    if cause.fate == "removed" and kept and not own:
-        settings = [item for item in kept if not item.where] or kept
-        return f"removed by {', '.join(_code(name) for item in settings for name in item.fixes)}, which was kept."
     fixes = [fix for fix in cause.fixes if fix.diff]
     if fixes:
         rules = " and ".join(dict.fromkeys(f"{fix.code} ({APPLIES[fix.applicability]})" for fix in fixes))
-        told = {
-            "removed": f"{rules} removes it" if " and " not in rules else f"{rules} remove it",
-            "remains": f"it is still there with {rules}",
-            "unknown": f"{rules} may remove it{', which was not measured' if proof is None else ''}",
+        return {
+            "removed": f"with {rules} it is gone.",
+            "remains": f"it is still there with {rules}.",
+            "unknown": f"{rules} may remove it{', which was not measured' if proof is None else ''}.",
         }[cause.fate]
-        tried = [f"{fix.code}, {item.outcome}" for fix in fixes for item in _trials(fix, proof)]
-        return told + (f". Tried: {'; '.join(dict.fromkeys(tried))}." if tried else ".")
     if cause.fate == "removed":
         return "it goes away with the fixes of other causes."
-    if cause.advice:
-        return f"no rule mends it, but a setting helps: {', or '.join(_code(item.flag) for item in cause.advice)}."
-    if cause.note:
-        return "see the note there."
+    dropped = [name for item in (_dropped(cause, proof) if proof else ()) for name in item.fixes]
+    if flags := [_code(one.flag) for one in cause.advice if not any(map(one.flag.endswith, dropped))]:
+        return f"no rule fixes it, but a setting helps: {', or '.join(flags)}."
     if cause.fixes:
         return f"to be changed by hand: {cause.fixes[0].message}."
-    return "to be changed by hand, PyTorch's hints are above." if cause.hints else "no fix is known."
+    if cause.hints:
+        return "to be changed by hand, PyTorch's hints are below."
+    return "" if cause.note else "no fix is known."
 
 
-def _trials(fix: ProposedFix, proof: Proof | None) -> list[Tried]:
+def _trials(fix: ProposedFix, function: str, proof: Proof | None) -> list[Tried]:
     tried = proof.tried if proof else ()
     return [
         item
         for item in tried
-        if fix.where in item.where and any(fix.code in re.split(r"[ ,]+", name) for name in item.fixes)
+        if (fix.where in item.where or not item.where)
+        and any(fix.code in re.split(r"[ ,]+", name) and (item.where or function in name) for name in item.fixes)
     ]
 
 

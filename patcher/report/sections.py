@@ -5,9 +5,10 @@ from __future__ import annotations
 TITLES: dict[str, str] = {
     "problems": "What went wrong",
     "summary": "Summary",
+    "stays": "What stays, and why",
+    "next": "What to do next",
     "configuration": "How the repository compiles",
     "causes": "Causes",
-    "recommendations": "Recommendations",
     "proof": "What each fix earned",
     "performance": "Performance",
     "diagnostics": "Diagnostics",

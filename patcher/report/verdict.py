@@ -29,7 +29,7 @@ def verdict(diagnosis: Diagnosis) -> str:
     unsteady = sum(not cause.steady for cause in diagnosis.causes)
     if unsteady:
         sentences.append(f"{unsteady} did not show up in a second run of the same code.")
-    if diagnosis.effect:
+    if diagnosis.effect and diagnosis.proof is None:
         sentences.append(f"All fixes together: {diagnosis.effect}.")
     return " ".join(sentences)
 

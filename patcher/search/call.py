@@ -241,7 +241,8 @@ def _leave(asked: Asked, settings: Settings, search: Optimizer, found: Verdict, 
     whole = Whole(analysis, settings, wanted, bench.places, state, search.counted, found.seconds)
     told = whole.diagnosis(whole.causes())
     ran = tuple(one for one in told.diagnostics if one.status != "skipped")
-    told = replace(told, diagnostics=ran, proof=replace(_proof(search, best, found), restore=undo))
+    patch = relative(str(asked.reports[0].with_suffix(".patch"))) if best and files and not undo else ""
+    told = replace(told, diagnostics=ran, proof=replace(_proof(search, best, found), restore=undo, patch=patch))
     for file in asked.reports:
         _write(file, FORMATS[format_of(file)](told))
     if asked.paths:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from patcher.diagnose.diagnosis import Cause, Diagnosis, Impact, ProposedFix
 from patcher.report.markdown.blocks import (
@@ -21,8 +21,8 @@ from patcher.report.markdown.blocks import (
     sentence,
     shortened,
 )
-from patcher.report.recommending import APPLIES, FATES, Recommendation
-from patcher.report.recommending import recommendations as recommended
+from patcher.report.recommending import APPLIES, FATES, steps
+from patcher.report.recommending import stays as left
 from patcher.report.sections import TITLES
 
 _GUARDED = ("recompilation", "dynamic shape")  # the reason is a guard, hence code
@@ -173,20 +173,21 @@ def _reference(cause: Cause) -> str:
     return "; ".join(part for part in parts if part)
 
 
-def recommendations(diagnosis: Diagnosis) -> Iterator[str]:
-    """What to do, the gravest first."""
-    if diagnosis.causes:
-        yield f"## {TITLES['recommendations']}"
-    for severity, items in recommended(diagnosis):
-        yield ""
-        yield f"### {severity.capitalize()}"
-        yield ""
-        for item in items:
-            yield from _recommendation(item)
+def stays(diagnosis: Diagnosis) -> Iterator[str]:
+    """What a search has left, and why."""
+    yield from _section("stays", [point(sentence(told)) for told in left(diagnosis)])
 
 
-def _recommendation(item: Recommendation) -> list[str]:
-    cause = item.cause
-    where = f" at {code(cause.where)}" if cause.where else ""
-    text = f"Cause {cause.number}, {cause.title}{where}: {item.text}"
-    return prose(text, f"- [{'x' if item.done else ' '}] ", "  ")
+def to_do(diagnosis: Diagnosis) -> Iterator[str]:
+    """What to do next, the gravest first, with commands."""
+    yield from _section(
+        "next", [point(sentence(text) + (f" {code(how)}" if how else "")) for text, how in steps(diagnosis)]
+    )
+
+
+def _section(name: str, points: Sequence[Iterable[str]]) -> Iterator[str]:
+    if points:
+        yield f"## {TITLES[name]}"
+        yield ""
+    for lines in points:
+        yield from lines
