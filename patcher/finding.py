@@ -294,14 +294,14 @@ def _staying(found: list[Found], asked: set[int], gone: set[ast.AST], facts: Fac
         around = [statement, *facts.syntax.ancestors(statement)]
         for other, place in places:  # one that runs whenever ``statement`` does
             if facts.syntax.function_of(place) is function and _counts(place, around, fix, facts):
-                why[id(f)] = f"{other.rule.code} in line {line_of(other.finding)} ends the graph as well, and stays"
+                why[id(f)] = f"{other.rule.code} in line {line_of(other.finding)} breaks the graph as well, and stays"
                 break
         else:
             reads = facts.ask(Endings).read_by(function) if function is not None else ()
             left = (r for r in reads if r.certain and r.node not in gone and r.statement not in removed)
             read = next((r for r in left if _counts(r.statement, around, fix, facts)), None)
             if read is not None:
-                why[id(f)] = f"`{short(read.node)}` in line {read.node.lineno} ends the graph as well, and stays"
+                why[id(f)] = f"`{short(read.node)}` in line {read.node.lineno} breaks the graph as well, and stays"
     return why
 
 

@@ -186,9 +186,9 @@ class Fix:
     New code may say ``torch`` and ``math``: the engine imports them where they are not, and refuses the fix where that
     cannot be done.
     ``last``: it is made when nothing else is left to fix, which may make it superfluous. ``only_break``: it gains
-    nothing where something else in the same function ends the graph whenever this does, and stays; ``only_loop``: where
-    that stands in a loop, for then the function runs eagerly as a whole. ``asserts``: what its new code calls asserts
-    on the device, which is known by itself only where the code says so.
+    nothing where something else in the same function breaks the graph whenever this does, and stays; ``only_loop``:
+    where that stands in a loop, for then the function runs eagerly as a whole. ``asserts``: what its new code calls
+    asserts on the device, which is known by itself only where the code says so.
     """
 
     edits: tuple[Edit, ...]

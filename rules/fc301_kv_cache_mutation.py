@@ -78,11 +78,11 @@ class KVCacheMutation(Rule):
         it is already and only explicit breaks stand in the way. FC502 has to take part in the run, for flags such as
         ``is_causal=n == m`` end such a graph otherwise. Elsewhere, ``auto`` is ``eager-zone`` for the methods in which
         the host reads an integer tensor of the cache (``.item()``, ``int(t)``, a tensor as the bound of a slice), and
-        for those that use what such a method returns: they end the graph anyway. Other methods are left alone. Each
+        for those that use what such a method returns: they break the graph anyway. Other methods are not fixed. Each
         finding names its strategy, and says what keeps the cache from being part of one graph.
 
     Why it breaks compilation:
-        A number that is read out of a tensor does not exist while Dynamo traces, so each ``.item()`` ends the graph,
+        A number that is read out of a tensor does not exist while Dynamo traces, so each ``.item()`` breaks the graph,
         compiles the rest of the method as a function of its own with guards on the cache's state, and recompiles as
         the cache fills. What follows an explicit ``graph_break()`` is compiled again in the same way: it is no
         eager zone. ``torch.compiler.disable`` is one break at the call, and nothing inside is traced or guarded. Python
@@ -1103,7 +1103,7 @@ def _needless(cache: Cache, method: CacheMethod, facts: Facts, strategy: str) ->
     for late in method.breaks:
         reason = facts.ask(TensorStates).kept_by_module(cache.cls) or facts.writing.why_not_removed(late)
         if strategy == "auto" and flags not in facts.active:
-            reason = reason or f"without it, flags that are comparisons of sizes end the graph: that is for {flags}"
+            reason = reason or f"without it, flags that are comparisons of sizes break the graph: that is for {flags}"
         fix = None if reason else Fix((ReplaceStatements((late,), ()),))
         yield Finding(
             late,
@@ -1115,7 +1115,7 @@ def _needless(cache: Cache, method: CacheMethod, facts: Facts, strategy: str) ->
 
 
 def _read_by_host(cache: Cache, method: CacheMethod) -> bool:
-    """Whether ``method`` ends the graph by itself, or works with what such a method returns."""
+    """Whether ``method`` breaks the graph by itself, or works with what such a method returns."""
     return bool(method.host_reads) or (method.calls_reader and any(m.host_reads for m in cache.methods))
 
 
@@ -1132,7 +1132,7 @@ def _why_not(cache: Cache, method: CacheMethod, facts: Facts, strategy: str) -> 
     if method.computes and (method.heavy or strategy == "auto"):
         return f"the method also computes ({method.computes}), which would no longer be compiled"
     if strategy == "auto" and "capture_scalar_outputs" in facts.project.foreign_stores:
-        return "capture_scalar_outputs is set somewhere, so reading one number may not end the graph"
+        return "capture_scalar_outputs is set somewhere, so reading one number may not break the graph"
     return ""
 
 

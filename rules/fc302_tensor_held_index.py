@@ -37,7 +37,7 @@ class TensorHeldIndex(Rule):
         that the host reads are converted, or none.
 
     Why it breaks compilation:
-        A number that is read out of a tensor does not exist while Dynamo traces: each read ends the graph. A Python
+        A number that is read out of a tensor does not exist while Dynamo traces: each read breaks the graph. A Python
         integer of an object that is passed to the model is an input of the graph like a size: constant at first,
         dynamic from the second value on, so there is one recompile and then one graph for all lengths. Measured on
         torch 2.13, Toto with 12 layers, prefill and 12 steps, two rounds: 30 breaks, 24 recompiles and 104 graph
@@ -90,7 +90,7 @@ class TensorHeldIndex(Rule):
         obstacle = state.obstacle
         zones, flags = self.counts_on
         if cache and zones in facts.active and flags not in facts.active:
-            obstacle = obstacle or f"without {flags}, which this run leaves out, flags would end the graph"
+            obstacle = obstacle or f"without {flags}, which this run leaves out, flags would break the graph"
         kept = [attribute for attribute, s in state.attributes if facts.silenced(self.code, s)]
         if kept and not obstacle:
             obstacle = f"`{kept[0]}` is to stay as it is"
@@ -595,7 +595,7 @@ class Memory(nn.Module):
 
 
 def _message(names: str, state: TensorState) -> str:
-    return f"{names} of `{state.cls.name}`: integers in a tensor that the host reads, which ends the graph"
+    return f"{names} of `{state.cls.name}`: integers in a tensor that the host reads, which breaks the graph"
 
 
 def _edits(changes: tuple[Change, ...], facts: Facts) -> Iterator[Edit]:

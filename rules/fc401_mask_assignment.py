@@ -36,7 +36,7 @@ class MaskAssignment(Rule):
         out in order are looked up by the running count of the mask (``cumsum``).
 
     Why it breaks compilation:
-        How many places a mask selects is known only at run time. Reading ``y[mask]`` ends the graph in the forward
+        How many places a mask selects is known only at run time. Reading ``y[mask]`` breaks the graph in the forward
         pass; ``x[mask] = rows`` does in training, where the backward pass traces ``nonzero``; and as an index_put with
         a boolean index it keeps CUDA graphs away.
 
@@ -76,7 +76,7 @@ class MaskAssignment(Rule):
             return
         form = _Form(facts, node, target, mask)
         outcome = form.fix() if boolean else f"whether `{ast.unparse(target.slice)}` is a tensor is not known"
-        message = "an assignment through a mask has a data-dependent size"
+        message = "a boolean-mask assignment has a data-dependent size: graph break"
         if isinstance(outcome, Fix):
             yield Finding(node, message, outcome)
         else:
@@ -409,7 +409,7 @@ class Shifted(nn.Module):
             reported=True,
         ),
         NearMiss(
-            title="a Python scalar does not end the graph",
+            title="a Python scalar does not break the graph",
             source="""\
 class Zeroed(nn.Module):
     def __init__(self):
@@ -553,7 +553,7 @@ class Short(nn.Module):
             reported=True,
         ),
         NearMiss(
-            title="rows that are read through the mask themselves, which end the graph as well",
+            title="rows that are read through the mask themselves, which break the graph as well",
             source="""\
 class Turned(nn.Module):
     def forward(self, x):
@@ -695,7 +695,7 @@ class _Form:
         """Row ``k`` goes to the ``k``-th place that is set; a single row to all of them."""
         reads = (n for n in ast.walk(self.node.value) if isinstance(n, ast.Subscript))
         if any(same_expression(n.slice, self.mask) for n in reads):
-            return "the value is read through the mask as well, where the graph ends all the same"
+            return "the value is read through the mask as well, where the graph breaks all the same"
         if caught := self.facts.ask(Caught).why(self.node, ("RuntimeError",), here=True):
             return caught  # compiled code checks when its handlers have been passed; who calls it gets the error
         lines = []

@@ -61,8 +61,8 @@ class UnmarkedDynamicDim(Rule):
         loads ``torch._dynamo`` also in a program that compiles nothing, and one kernel for all sizes may be slower
         than one for each. A mark inside of what is compiled is an error, so each stands behind a test that is False
         there: where the caller is compiled as well, nothing happens and nothing is gained. Code that asks for the
-        value of a size (``if x.shape[0] > 8``) ends the graph with ``mark_unbacked`` (an error with ``fullgraph``), and
-        is compiled again with the other. An argument without a name is not marked, nor a weight, nor one that is no
+        value of a size (``if x.shape[0] > 8``) breaks the graph with ``mark_unbacked`` (an error with ``fullgraph``),
+        and is compiled again with the other. An argument without a name is not marked, nor a weight, nor one that is no
         tensor there.
 
     References:
@@ -90,7 +90,7 @@ class UnmarkedDynamicDim(Rule):
             return
         callee = (facts.ask(EagerCalls).callee(node) or "").rpartition(".")[2]
         sizes = dict.fromkeys(f"{_dimensions(g.dims)} of `{g.parameter}`" for g in given)
-        message = f"`{callee}` was compiled again for other sizes in {', '.join(sizes)}: a mark says it at once"
+        message = f"`{callee}` recompiled for other sizes in {', '.join(sizes)}: mark it dynamic"
         marked = [g for g in given if not g.why_not]
         if not marked:
             yield Finding(node, message, assumption=given[0].why_not)

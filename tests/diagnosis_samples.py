@@ -135,7 +135,7 @@ def rotary() -> Cause:
                 code="FC101",
                 name="data-dependent-branch",
                 where="models/language_model.py:87",
-                message="a branch on tensor data ends the graph",
+                message="a branch on tensor data breaks the graph",
                 applicability="safe",
                 why="The test needs the tensor's value while Dynamo is tracing, which is too early.\n\nThe graph ends.",
                 safety="Safe when it is proven that both arms can be evaluated on any input.\n\nElse it is left alone.",

@@ -205,7 +205,7 @@ def test_all_that_there_is_to_tell_of_a_cause() -> None:
         "  88 |             scale = max_seq / self.original_max_seq_len",
         "**Fix**: FC101 data-dependent-branch (safe) at `models/language_model.py:87`",
         "**Fix**: FC503 unmarked-dynamic-dim (unsafe, strategy mark-unbacked) at `models/vlm.py:71`",
-        "It takes for granted: every batch has at least two rows",
+        "It assumes: every batch has at least two rows",
         "torch._dynamo.config.capture_scalar_outputs = True",
         "- What it does: `.item()` is captured in the graph.",
         "TORCH_LOGS=graph_breaks fix-compile diagnose --case cases/decode.py --only breaks models",
@@ -275,7 +275,7 @@ def test_what_pytorch_has_indented_keeps_its_lines() -> None:
 
 
 def test_what_one_should_know_before_acting() -> None:
-    assert "- Note: mend the breaks first" in one(samples.cause(note="mend the breaks first"))
+    assert "- Note: fix the breaks first" in one(samples.cause(note="fix the breaks first"))
     assert "Note" not in one(samples.cause())
 
 
@@ -358,7 +358,7 @@ def test_a_case_that_does_not_begin_has_a_short_report() -> None:
     results = from_json(document(toy(oe=failing("case-error"), oc=failing("skipped"))))
     failed = dataclasses.replace(samples.broken(), results=results, problems=("toy: original eager: no",))
     lines = diagnosis_markdown(failed).splitlines()
-    assert "- toy: original eager: no" in lines and "Mend it" in lines[-5] and len(lines) < 12
+    assert "- toy: original eager: no" in lines and "Fix it" in lines[-5] and len(lines) < 12
 
 
 def test_what_a_kept_setting_has_removed_is_not_to_do_and_lines_stay_lines() -> None:

@@ -1,4 +1,4 @@
-"""Every spelling in which a tensor may be asked for its number: what ends the graph is told, and nothing else is.
+"""Every spelling in which a tensor may be asked for its number: what breaks the graph is told, and nothing else is.
 
 One table, each row is executed under Dynamo with its default settings, on a CPU. What breaks and what does not is what
 this torch does; that the rules say the same of the same lines is what is tested.
@@ -580,7 +580,7 @@ def told(text: str) -> set[int]:
 
 
 def broken(path: Path) -> set[int]:
-    """The lines of the row at which the graph ends, also where that is inside a function of PyTorch's."""
+    """The lines of the row at which the graph breaks, also where that is inside a function of PyTorch's."""
     spec = importlib.util.spec_from_file_location("asked_example", path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)

@@ -57,7 +57,7 @@ DRAWN_ONCE = (
 
 
 def outcomes(does: str, compiling: bool) -> tuple[bool, list[torch.Tensor]]:
-    """Whether the graph ends, and what comes out under several seeds."""
+    """Whether the graph breaks, and what comes out under several seeds."""
     space: dict[str, object] = {}
     exec(HEAD.format(does=does), space)
     model = space["Net"]()  # type: ignore[operator]
@@ -100,7 +100,7 @@ def test_an_order_by_chance(does: str) -> None:
     assert all(torch.equal(a, found[0]) for a in found) is once
     (message,) = told(does)
     assert message.startswith("compiled code draws this once") is once
-    assert told(does, (2, 13)) == ["a random number of the host ends the graph"]
+    assert told(does, (2, 13)) == ["a random number of the host breaks the graph"]
 
 
 def test_what_matters_in_training_alone_is_left_where_the_number_is_taken_in() -> None:

@@ -350,7 +350,7 @@ def test_hover_tells_what_was_measured(
         told = await session.hover(path, 9)
         assert "**Measured here** by `fix-compile diagnose --case case.py`, 2026-11-25 10:11:" in told
         assert "- high: Graph break in `forward`. 2 breaks, 1 launch, 1.2 s of compiling. Data-dependent" in told
-        assert "**FC101 data-dependent-branch** (safe fix): a branch on tensor data ends the graph" in told
+        assert "**FC101 data-dependent-branch** (safe fix): a branch on tensor data breaks the graph" in told
         assert "**Why it breaks compilation**" in told
         assert "``" not in told
         assert await session.hover(path, 6) == ""

@@ -1,4 +1,4 @@
-"""Every spelling in which NumPy stands in a forward: what ends the graph is told, and nothing else is.
+"""Every spelling in which NumPy stands in a forward: what breaks the graph is told, and nothing else is.
 
 Each row is executed under Dynamo with its default settings, on a CPU: what breaks is what this torch does, and the
 rules have to say the same of the same lines. The table of what NumPy's values are in a graph is held to it as well.
@@ -486,7 +486,7 @@ def told(text: str) -> set[int]:
 
 
 def broken(path: Path) -> set[int]:
-    """The lines of the row at which the graph ends, whatever becomes of the rest: some end in an error of PyTorch's."""
+    """The lines of the row at which the graph breaks; some end in an error of PyTorch's."""
     spec = importlib.util.spec_from_file_location("numpy_example", path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)

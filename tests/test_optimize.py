@@ -636,7 +636,7 @@ def test_an_assumption_stands_beside_its_hunk(search: Callable[..., Optimizer]) 
     assert one.best is not None
     (file,) = one.best.configuration.changed
     assert file.patch is not None
-    fixed = (replace(file.patch.fixed[0], applicability="unsafe", assumption="taken for granted: `y` is small"),)
+    fixed = (replace(file.patch.fixed[0], applicability="unsafe", assumption="`y` is small"),)
     told = _diff([replace(file, patch=replace(file.patch, fixed=fixed))], one.bench.places).decode()
     heads = [line for line in told.splitlines() if line.startswith("@@")]
     assert heads[0].endswith("@@ assumes: `y` is small") and "assumes" not in "".join(heads[1:])

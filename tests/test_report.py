@@ -58,11 +58,11 @@ def test_functions_that_nothing_compiles_are_counted() -> None:
     idle = (FileResult("a.py", not_compiled=2), FileResult("b.py", not_compiled=1), FileResult("t.py", beside=True))
     told = outcome("dry-run", idle)
     assert summary(told) == (
-        "no findings in 2 files; 3 functions left alone that nothing compiles (see --compiled); "
+        "no findings in 2 files; skipped 3 functions not reachable from compiled code (see --compiled); "
         "1 test or script passed over (see --all)"
     )
     assert json.loads(REPORTS["json"](told))["summary"]["not_compiled"] == 3
-    assert "nothing compiles" not in summary(outcome("dry-run", (FileResult("a.py"),)))
+    assert "not reachable" not in summary(outcome("dry-run", (FileResult("a.py"),)))
 
 
 def test_text_of_apply() -> None:

@@ -54,7 +54,7 @@ def test_compiled_code_takes_the_general_way(test: str, now: str, tmp_path: Path
     assert written.replace("(", "").replace(")", "") == plain
     (one,) = result.fixed
     assert (one.applicability, one.measured) == ("unsafe", False)
-    assert "the other way gives the same (a run has seen both)" in one.assumption
+    assert "the other branch gives the same (a run has seen both)" in one.assumption
     assert found_in(text, "FC101", tmp_path, SAME, unsafe=True).fixed == (), "one answer says nothing of the other"
     assert found_in(text, "FC101", tmp_path, BOTH).fixed == (), "only where assumptions are taken"
 
@@ -146,7 +146,7 @@ def test_one_that_only_saves_work_is_kept_and_one_that_decides_is_not(
     told = json.loads((tmp_path / "told.json").read_text(encoding="utf-8"))
     assert [(fix["code"], fix["line"]) for fix in told["fixes"]] == [("FC101", 6)], told
     assert [(one["code"], one["outcome"]) for one in told["dropped"]] == [("FC101 in scaled", "different")]
-    assert "the other way gives the same" in told["fixes"][0]["assumption"]
+    assert "the other branch gives the same" in told["fixes"][0]["assumption"]
     assert told["replayed"]["inputs"] > 40
 
 
@@ -186,7 +186,7 @@ def test_both_arms_go_into_the_graph_where_a_run_has_seen_both(body: str, writte
     text = ARMS.format(body=body.rstrip())
     result = found_in(text, "FC101", tmp_path, TWO, unsafe=True)
     assert written in result.text
-    assert "both arms give tensors of one form" in result.fixed[0].assumption
+    assert "both branches give tensors of one form" in result.fixed[0].assumption
     compared = run_example(text, result.text.removeprefix(PREAMBLE), RUN)
     assert compared.difference is None and compared.compiled_difference is None, str(compared)
     assert compared.after.graphs == 1 and compared.after.breaks == 0, str(compared)

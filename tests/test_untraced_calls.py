@@ -1,4 +1,4 @@
-"""What is said not to be traced is run, each by itself: the graph ends; and what looks like it does not end it."""
+"""What is said not to be traced is run, each by itself: graph break; and what looks like it does not end it."""
 
 from __future__ import annotations
 

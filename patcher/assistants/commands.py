@@ -11,7 +11,7 @@ from typing import Any
 _MOST = 60_000
 #: What the exit status of a call says.
 _MEANINGS: Mapping[str, tuple[str, str, str]] = {
-    "check": ("nothing that a safe fix mends", "there is something to fix", "something failed"),
+    "check": ("nothing to fix safely", "there is something to fix", "something failed"),
     "diagnose": ("measured", "measured", "a case does not run, or something else failed"),
     "judge": (
         "equivalent: the change keeps results and compiles no worse, or there was nothing to judge",

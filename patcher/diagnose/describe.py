@@ -26,7 +26,7 @@ _LIMIT = (
 )
 _FOLLOWS = (
     "Compiled by itself only because of graph breaks. Without them this is a part of a larger graph, and what that is"
-    " compiled again for is decided there: mend the breaks first."
+    " compiled again for is decided there: fix the breaks first."
 )
 _GENERATED = (
     "Only with a backend that generates code: counted with the backend eager it is not there. It comes from tracing"

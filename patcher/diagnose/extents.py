@@ -14,7 +14,7 @@ from patcher.settings import Extent
 #: Measured for small tensors on a CPU (docs/results/graph-start.md): 4 of 256 x 256 numbers, 16 of 16 x 16.
 WORTH = 8
 CANDIDATES = 4  # that are told of, or measured, at a time
-_FEW = 2  # graphs: to call what is left out ends the graph around it as well
+_FEW = 2  # graphs: to call what is left out breaks the graph around it as well
 
 _Function = tuple[str, str]  # path, qualified name
 

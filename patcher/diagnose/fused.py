@@ -241,5 +241,5 @@ def _steady(figures: Figures) -> list[str]:
     whole = figures["scopes"][0]
     limit = figures["limit"]
     if whole["steady"] is None:
-        return [f"After {limit} attempts something is still compiled: warm up longer, or mend the recompiles first."]
+        return [f"After {limit} attempts something is still compiled: warm up longer, or fix the recompiles first."]
     return [f"Attempt {whole['steady']} of at most {limit} is steady: nothing is compiled from there on."]

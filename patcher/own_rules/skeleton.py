@@ -37,7 +37,7 @@ class @CLASS@(Rule):
         Compiled code (``torch.compiler.is_compiling()``) leaves ``time.sleep`` out.
 
     Why it breaks compilation:
-        Dynamo does not trace it: the graph ends there.
+        Dynamo does not trace it: the graph breaks there.
 
     Fix safety:
         Unsafe: whether anything counts on the pause is not in the source.
@@ -58,7 +58,7 @@ class @CLASS@(Rule):
         assert isinstance(node, ast.Call)
         if facts.syntax.qualified(node.func) != "time.sleep":
             return
-        statement, message = facts.syntax.statement_of(node), "a pause ends the graph"
+        statement, message = facts.syntax.statement_of(node), "a pause breaks the graph"
         if not isinstance(statement, ast.Expr) or statement.value is not node:
             yield Finding(node, message, assumption="it is a part of something else")
             return

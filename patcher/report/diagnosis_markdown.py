@@ -70,7 +70,7 @@ def _problems(problems: Sequence[str]) -> Iterator[str]:
 
 def _again(diagnosis: Diagnosis) -> Iterator[str]:
     """What to do where no case comes as far as its first call."""
-    yield "Your case fails before anything is compiled. Mend it, then run this again:"
+    yield "Your case fails before anything is compiled. Fix it, then run this again:"
     yield ""
     yield block(diagnosis.command, "bash")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from patcher.report.harness import CASE_MEANING, VARIANT_MEANING
 
 SEVERITY = {
-    "high": "a function is given up and runs eagerly (a dropped frame, or the recompile limit was hit), or at least"
+    "high": "a function falls back to eager (a dropped frame, or the recompile limit was hit), or at least"
     " half of all launches of a pass are due to it",
     "medium": "it costs launches or CUDA graphs in each pass, or compiles again more than once",
     "low": "it costs once: it compiles a little longer",

@@ -61,7 +61,7 @@ def summary(outcome: Outcome) -> str:
     else:
         told = f"no {'new ' if outcome.baseline else ''}findings in {_some(looked_at, 'file')}"
     if outcome.not_compiled:
-        told += f"; {_some(outcome.not_compiled, 'function')} left alone that nothing compiles"
+        told += f"; skipped {_some(outcome.not_compiled, 'function')} not reachable from compiled code"
         told += "" if total else " (see --compiled)"
     if outcome.beside:
         told += f"; {_some(outcome.beside, 'test or script', 'tests, examples and scripts')} passed over (see --all)"

@@ -171,7 +171,7 @@ def unrepeated(state: State) -> str:
 
 def assumed(fixed: Reported) -> str:
     """Return what a fix assumes; "" for a proven one."""
-    return "" if fixed.applicability == "safe" else fixed.assumption.replace("taken for granted: ", "")
+    return "" if fixed.applicability == "safe" else fixed.assumption
 
 
 def cold_seconds(figures: Sequence[Figures]) -> float | None:

@@ -757,7 +757,7 @@ class Numbers(nn.Module):
         reported=True,
     ),
     NearMiss(
-        title="the number is read above: there the graph ends",
+        title="the number is read above: there the graph breaks",
         source="""\
 class Net(nn.Module):
     def forward(self, x, mask):

@@ -121,7 +121,7 @@ class Merging(Analysis):
                 named = (n for v in pairs[name] for n in ast.walk(v) if isinstance(n, ast.Name))
                 several = len({n.id for n in named if self.inference.of(n).is_tensor}) > 1
                 if several or any("contiguous" in ast.unparse(v) for v in pairs[name]):
-                    self._doubts.append(f"both arms of `{name}` have one memory format")
+                    self._doubts.append(f"both branches of `{name}` have one memory format")
         return replace(
             merge,
             test_first=bool(temporaries) and self.conditions.why_not_total(Condition(condition.tensor)) is not None,
@@ -184,7 +184,7 @@ class Merging(Analysis):
         if (changed := self.effects.changed_while_used(existing, branch, definition)) is not None:
             raise Refused(changed)
         if reason is not None:
-            self._doubts.append(f"nobody tells `{name}` from a copy, or changes it in place: {reason}")
+            self._doubts.append(f"`{name}` is not compared by identity, or changed in place: {reason}")
 
     def _is_changed(self, definition: Definition, function: FunctionNode) -> bool:
         """Whether what ``definition`` binds is changed in place by its name, or read by other functions."""

@@ -47,8 +47,8 @@ class DataDependentBranch(Rule):
         where a run has seen both answers: the arms become functions, which eager code calls as well.
 
     Why it breaks compilation:
-        The test needs the tensor's value while Dynamo is tracing, before there is one. The graph ends there, and inside
-        of a loop, ``try`` or user context manager the whole frame is dropped.
+        The test needs the tensor's value while Dynamo is tracing, before there is one. The graph breaks there, and
+        inside of a loop, ``try`` or user context manager the whole frame is dropped.
 
     Fix safety:
         Safe for ``torch.where`` when it is proven that both arms can be evaluated on any input (no effect, no error, no
@@ -87,14 +87,14 @@ class DataDependentBranch(Rule):
         assert isinstance(node, (ast.If, ast.IfExp))
         if not facts.ask(Conditions).reads_data(node.test):
             return
-        message = "a branch on tensor data ends the graph"
+        message = "a branch on tensor data breaks the graph"
         merge, chained = facts.ask(Merging).of(node), isinstance(node, ast.If) and facts.syntax.is_elif(node)
         if isinstance(merge, Merge) and not merge.doubts:
             yield Finding(node, message, _fix(merge, node, facts))
         elif isinstance(node, ast.If) and not chained and (unsafe := _assumed(node, facts)) is not None:
             yield Finding(node, message, *unsafe)
         elif isinstance(merge, Merge):
-            yield Finding(node, message, _fix(merge, node, facts), "taken for granted: " + "; ".join(merge.doubts))
+            yield Finding(node, message, _fix(merge, node, facts), "; ".join(merge.doubts))
         elif chained:
             yield Finding(node, message, assumption=merge)
         else:
@@ -132,8 +132,8 @@ _EITHER = (
     "of the two is kept"
 )
 _ONE_FORM = (
-    f"taken for granted: both arms give tensors of one form and change nothing else ({BOTH_SEEN}); no "
-    "gradient is asked of what an arm draws, or of two results that meet"
+    f"both branches give tensors of one form and change nothing else ({BOTH_SEEN}); no gradient is asked of what a "
+    "branch draws, or of two results that meet"
 )
 
 
@@ -181,7 +181,7 @@ def _shortcut(node: ast.If | ast.IfExp, message: str, facts: Facts) -> Finding |
     compiling = facts.writing.spelling("torch.compiler.is_compiling", found.test)
     code = Code(f"{compiling}() or {{0}}" if found.turned else f"not {compiling}() and {{0}}", (found.test,))
     where = f"`{short(found.test)}` is {not found.turned}"
-    granted = f"taken for granted: where {where}, the other way gives the same ({BOTH_SEEN})"
+    granted = f"where {where}, the other branch gives the same ({BOTH_SEEN})"
     return Finding(node, message, Fix((Replace(found.test, code),), Applicability.UNSAFE), granted)
 
 

@@ -44,9 +44,9 @@ class DataDependentGuard(Rule):
 
     Why it breaks compilation:
         The test needs the tensor's value while Dynamo is tracing, before there is one. ``torch._check_tensor_all`` and
-        ``torch._check`` of an ``.item()`` read it as well. The graph ends there, and inside of a loop the whole frame
+        ``torch._check`` of an ``.item()`` read it as well. The graph breaks there, and inside of a loop the whole frame
         is dropped. ``assert`` of a tensor is fine when its message is a literal; an f-string, ``not``, ``and``, ``or``
-        and ``.item()`` end the graph.
+        and ``.item()`` break the graph.
 
     Fix safety:
         Safe. What passed still passes, with the same values; what raised still raises, but compiled code raises a
@@ -97,7 +97,7 @@ class DataDependentGuard(Rule):
             dropped = f"the loop in line {above.lineno} reads tensors: what follows it runs eagerly"
             yield Finding(node, "a check of tensor data that raises", assumption=dropped)
             return
-        message = "a check of tensor data that raises ends the graph"
+        message = "a check of tensor data that raises breaks the graph"
         reach = facts.ask(Frequency).of(node)
         if reach.often is Often.FLAG:
             yield Finding(node, message, assumption=f"it runs {reach}")

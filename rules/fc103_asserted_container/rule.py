@@ -21,9 +21,9 @@ class AssertedContainer(Rule):
 
     Why it breaks compilation:
         Dynamo takes the condition of an assertion, where it has no message or one that is a literal, for a tensor that
-        it can check in the graph, and hands it to an operator. A list of tensors is none, nor is a module: the graph
-        ends, at "TypeError when making fake tensor call" or "Failed to convert args/kwargs to proxy", and in a loop the
-        whole frame is given up. ``if not tensors: raise`` does no harm, nor does a length.
+        it can check in the graph, and hands it to an operator. A list of tensors is none, nor is a module:
+        the graph breaks, at "TypeError when making fake tensor call" or "Failed to convert args/kwargs to proxy", and
+        in a loop the whole frame is given up. ``if not tensors: raise`` does no harm, nor does a length.
 
     Fix safety:
         Safe where the condition is ``*args``, ``**kwargs`` or a local name that only displays, comprehensions,
@@ -54,7 +54,7 @@ class AssertedContainer(Rule):
         layers, doubt = facts.ask(Containers).holds_layers(asserted), facts.ask(Containers).why_not(asserted)
         if doubt is None and not layers:
             return
-        message = f"the assertion takes `{ast.unparse(asserted)}` for a tensor: the graph ends here"
+        message = f"the assertion takes `{ast.unparse(asserted)}` for a tensor: graph break"
         if layers:
             asked = "bool({0})" if facts.syntax.is_builtin(ast.Name("bool")) else "True if {0} else False"
             yield Finding(node, message, Fix((Replace(asserted, Code(asked, (asserted,))),)))

@@ -13,7 +13,7 @@ from rules.fc201_item_call.array_bounds import ArrayBounds
 from rules.fc201_item_call.examples import INVALID, VALID
 from rules.fc201_item_call.known_numbers import Known, KnownNumbers
 
-_DATA = "what it holds is known only when the code runs"
+_DATA = "the value is data-dependent"
 
 
 class ItemCall(Rule):
@@ -27,7 +27,7 @@ class ItemCall(Rule):
         numbers that NumPy makes there (``int(np.prod(sizes))``; not ``float(np.sqrt(width))``, which Dynamo works out).
 
     Why it breaks compilation:
-        A number that is read out of a tensor does not exist while Dynamo traces: the graph ends, and Python goes on
+        A number that is read out of a tensor does not exist while Dynamo traces: graph break, and Python goes on
         with the number.
 
     Fix safety:
@@ -63,7 +63,7 @@ class ItemCall(Rule):
         """Report ``node`` when it reads a number out of a tensor, or makes a 0-d tensor that something else reads."""
         assert isinstance(node, (ast.Call, ast.Subscript))
         tensor = _read(node, facts)
-        message = f"`{_short(node)}` reads a number out of a tensor: the graph ends here"
+        message = f"`{_short(node)}` reads a number out of a tensor: graph break"
         if tensor is not None:
             known = facts.ask(KnownNumbers).scalar(tensor)
             whole = known is not None and ast.unparse(node.func if isinstance(node, ast.Call) else node) != "float"
@@ -75,7 +75,7 @@ class ItemCall(Rule):
             if (bounds := facts.ask(ArrayBounds).of(node)) is not None:
                 message = "the host knows these bounds of a slice: compiled code makes a tensor of them and reads it"
                 taken = Fix((Replace(node, Code("{0}", (bounds.source,))),), Applicability.UNSAFE)
-                yield Finding(bounds.slices[0], message, taken, bounds.assumption)  # where the graph ends
+                yield Finding(bounds.slices[0], message, taken, bounds.assumption)  # where the graph breaks
         elif _may_be_size(node, facts) and (known := facts.ask(KnownNumbers).scalar(node)) is not None:
             message = "the host knows this number, and reads it from a tensor"
             fix = _replace(node, known, facts, Applicability.UNSAFE)

@@ -40,7 +40,7 @@ class TolistLoop(Rule):
         else is reported with the reason.
 
     Why it breaks compilation:
-        The numbers are needed while Dynamo is tracing, before there are any. The graph ends there, and whatever loops
+        The numbers are needed while Dynamo is tracing, before there are any. The graph breaks there, and whatever loops
         over them is traced anew for other numbers.
 
     Fix safety:
@@ -68,7 +68,7 @@ class TolistLoop(Rule):
         read = read_of(node)
         if read is None:
             return
-        message = "reading a tensor into a list ends the graph"
+        message = "reading a tensor into a list breaks the graph"
         if (counted := _counted(read, facts)) is not None:
             granted = f"`{ast.unparse(_tensor(read))}` counts int64 upwards, to an end that seldom changes"
             yield Finding(read, message, Fix((Replace(read, counted),), Applicability.UNSAFE), granted)

@@ -47,9 +47,9 @@ class BreakCluster(Rule):
 
     Why it breaks compilation:
         Each ``.tolist()``, ``.item()``, ``nonzero()``, ``unique()``, ``repeat_interleave(x, counts)`` and ``x[mask]``
-        ends the graph, in this function and in every function that called it on the way. A break in a loop drops the
+        breaks the graph, in this function and in every function that called it on the way. A break in a loop drops the
         whole frame. What is read becomes a number that compiled code holds true: other pictures, other numbers, all is
-        compiled again. A call that is left out ends the graph once, and nothing in it is ever compiled.
+        compiled again. A call that is left out breaks the graph once, and nothing in it is ever compiled.
 
     Fix safety:
         Python runs the same statements in the same order, so values, gradients and aliasing are what eager execution
@@ -70,7 +70,7 @@ class BreakCluster(Rule):
         may come to have a method of the same name, the new one is named after its class as well, for both may be taken
         apart. A parameter that is annotated as a tensor may still be given a number, so an annotation alone makes no
         read. A file that switches
-        capture flags on is left alone. The rule says nothing about ``forward`` itself, about a part behind which the
+        capture flags on is not fixed. The rule says nothing about ``forward`` itself, about a part behind which the
         same is read again, about reads that may not run, about checks (FC102), and about a single read, which is one
         break as it is, unless up to fifteen operations stand on both sides of it: each side is a graph of its own,
         which takes longer to start than these to run (docs/results/graph-start.md).
@@ -105,7 +105,7 @@ class BreakCluster(Rule):
             return
         lines = sorted({r.node.lineno for r in cluster.reads})
         where = f"line{'s' if lines[1:] else ''} {', '.join(map(str, lines))}"
-        message = f"`{node.name}` reads tensor data on the host ({where}): as one piece it ends the graph once"
+        message = f"`{node.name}` reads tensor data on the host ({where}): as one piece it breaks the graph once"
         message += f" (and takes {cluster.operations} operations out of it)"
         disable = facts.writing.spelled("torch.compiler.disable", node)
         if disable is None or not facts.ask(Clusters).has_early(disable.partition(".")[0], node):

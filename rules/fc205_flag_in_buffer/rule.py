@@ -26,7 +26,7 @@ from patcher.rule import (
 from rules.fc205_flag_in_buffer.examples import INVALID, VALID
 from rules.fc205_flag_in_buffer.held_flags import HeldFlags, Set
 
-_MESSAGE = "`self.{0}`: a flag in a tensor; to ask it ends the graph"
+_MESSAGE = "`self.{0}`: a flag in a tensor; to ask it breaks the graph"
 _PRESUMED = "the buffer `{0}` is set by this class and by load_state_dict alone"
 
 
@@ -38,7 +38,7 @@ class FlagInBuffer(Rule):
         class sets the buffer, and when a state_dict is loaded. Tests of the flag ask that one. The buffer stays.
 
     Why it breaks compilation:
-        Dynamo does not know what a tensor holds: a branch on it ends the graph, in every layer that asks, with and
+        Dynamo does not know what a tensor holds: a branch on it breaks the graph, in every layer that asks, with and
         without the settings that capture numbers. A Python bool is a guard; what sets it compiles once more.
 
     Fix safety:

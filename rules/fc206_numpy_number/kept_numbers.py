@@ -70,7 +70,7 @@ class KeptNumbers(ClassAnalysis):
                     yield node
 
     def _use(self, e: ast.expr, depth: int = 3) -> ast.expr | None:
-        """What is made of ``e`` and asked for its number, in the same function: there the graph ends."""
+        """What is made of ``e`` and asked for its number, in the same function: there the graph breaks."""
         asked = self.facts.ask(AskedNumbers)
         inside: set[ast.AST] = {e}
         for parent in self.syntax.ancestors(e):

@@ -20,7 +20,7 @@ class NumpyNumber(Rule):
 
     Why it breaks compilation:
         In a graph, a number of NumPy is an array, and so is what is computed of it and a size: a padding, the bound of
-        a ``range``, a comparison then reads data, and the graph ends. ``capture_scalar_outputs`` makes some of these
+        a ``range``, a comparison then reads data, and the graph breaks. ``capture_scalar_outputs`` makes some of these
         fail inside of Dynamo.
 
     Fix safety:

@@ -47,10 +47,10 @@ class ScatteredBreaks(Rule):
         time, and keeps the one with which fewest graphs start, if no count is worse with it and outputs are the same.
 
     Why it breaks compilation:
-        A break ends the graph in the function that it stands in and in each function on the way to it: ten calls deep,
-        ten functions are compiled in two parts each, and each part that holds an operator is a graph of its own. To
-        start a graph takes as long as to run 4 to 16 small operators by themselves (docs/results/graph-start.md). A
-        call that is left out ends the graph once, in its caller and in what called that.
+        A break splits the graph in the function that it stands in and in each function on the way to it: ten calls
+        deep, ten functions are compiled in two parts each, and each part that holds an operator is a graph of its own.
+        To start a graph takes as long as to run 4 to 16 small operators by themselves (docs/results/graph-start.md). A
+        call that is left out breaks the graph once, in its caller and in what called that.
 
     Fix safety:
         Unsafe. Python runs the same statements in the same order, so outputs and gradients are those of eager
@@ -60,7 +60,7 @@ class ScatteredBreaks(Rule):
         up, and never more than half of all that graphs hold: what would take the model itself is no fix.
         An operator counts as one, a matrix product or an LSTM as well: read which function it is.
         ``fullgraph=True`` and ``torch.export`` fail at it.
-        Left alone are a function that is compiled itself, ``forward`` of a model that was run, coroutines, generators
+        Not fixed are a function that is compiled itself, ``forward`` of a model that was run, coroutines, generators
         (their bodies run where they are asked), functions that stand in others or call themselves, methods that Python
         calls by itself, what is given to a decorator of a compiler or registry, what looks at its callers, files that
         ask functions for their code or defaults, and what has a comment on how it is compiled. A decorator of the

@@ -14,7 +14,7 @@ from patcher.facts.tables.captured import taken_in_by
 from patcher.rule import Applicability, Code, Cost, Edit, Example, Finding, Fix, Insert, NearMiss, Replace, Rule
 from rules.fc208_hidden_read.examples import INVALID, VALID
 
-_DATA = "what it holds is known only when the code runs"
+_DATA = "the value is data-dependent"
 
 
 class HiddenRead(Rule):
@@ -34,8 +34,8 @@ class HiddenRead(Rule):
         not reported.
 
     Why it breaks compilation:
-        A number that is in a tensor does not exist while Dynamo traces: the graph ends there. After the bound of a
-        slice, and in a loop, PyTorch does not resume: the function is given up, and runs eagerly. Measured on torch
+        A number that is in a tensor does not exist while Dynamo traces: the graph breaks there. After the bound of a
+        slice, and in a loop, PyTorch does not resume: the function falls back to eager. Measured on torch
         2.13, timesfm 3.0.2, decoding: the bounds of two writes into a cache cost 5 breaks and 3 functions in each
         layer; 22 graphs become one without them.
 
@@ -117,13 +117,13 @@ def _counted(call: ast.AST, facts: Facts) -> tuple[Fix, str] | None:
         edits.append(Insert(facts.syntax.statement_of(call), (kept,)))
     ones = facts.writing.spelling("torch.ones_like", call)
     code = Code(f"{name}.new_zeros({{0}}).scatter_add(0, {name}, {ones}({name}))", (limit,))
-    granted = f"taken for granted: `{short(numbers)}` holds no number that is `{short(limit)}` or more, which raises"
+    granted = f"`{short(numbers)}` holds no number that is `{short(limit)}` or more, which raises"
     return Fix((*edits, Replace(call, code)), Applicability.UNSAFE), granted
 
 
 def _message(found: Asked) -> str:
     told = "decides how many rows there are" if found.sized else "is read for its number here"
-    what = f"`{short(found.asked)}` {told}: the graph ends"
+    what = f"`{short(found.asked)}` {told}: graph break"
     if found.looped:
-        return f"{what} in a loop, and the function is given up"
-    return f"{what}, and the function is given up: no graph goes on behind it" if found.gives_up else what
+        return f"{what} in a loop, and the function falls back to eager"
+    return f"{what}, and the function falls back to eager: no graph goes on behind it" if found.gives_up else what

@@ -34,8 +34,8 @@ class CacheBufferAddress(Rule):
         kernel. An input that is marked is used where it stands. Toto with 12 layers on an H200, torch 2.11, prefill and
         12 steps: 38 ms and 13 skips without the marks, 18 ms and none with them, written by hand; the tool's own patch
         makes two such rounds 302 -> 35.5 ms, with no skip. What Dynamo reaches through a module is marked by Dynamo
-        itself (its buffers, plain tensors and lists of them, also in a plain object that it holds), so modules are left
-        alone; a cache that comes in as an argument is what needs this.
+        itself (its buffers, plain tensors and lists of them, also in a plain object that it holds), so modules
+        are not fixed; a cache that comes in as an argument is what needs this.
 
         On torch 2.11, empty Inductor's cache once after patching (the folder ``TORCHINDUCTOR_CACHE_DIR``): a graph that
         it keeps from before the marks is found again, with its skip. Measured there, the same cache class without and

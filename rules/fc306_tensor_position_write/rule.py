@@ -25,11 +25,11 @@ class TensorPositionWrite(Rule):
         neither part may change in between, and integers and whole slices beside the moving one stay as they are.
 
     Why it breaks compilation:
-        Python asks the bounds of a slice for a number (``__index__``), though nothing is said to read one: the graph
-        ends at each such slice, a loop around it is given up altogether, and a GPU waits. A key/value cache does so for
-        each layer and each step. Measured on torch 2.13, CPU, TimesFM 2.5 (its own code, random weights, 3 layers, a
-        prefill and 3 steps for 4 requests): 13 breaks, 32 graphs, 7 frames that are given up and 18 launches a call
-        become 0, 6, 0 and one. What it does to the time on a GPU was not measured.
+        Python asks the bounds of a slice for a number (``__index__``), though nothing is said to read one:
+        the graph breaks at each such slice, a loop around it is given up altogether, and a GPU waits. A key/value cache
+        does so for each layer and each step. Measured on torch 2.13, CPU, TimesFM 2.5 (its own code, random weights, 3
+        layers, a prefill and 3 steps for 4 requests): 13 breaks, 32 graphs, 7 frames that are given up and 18 launches
+        a call become 0, 6, 0 and one. What it does to the time on a GPU was not measured.
 
     Fix safety:
         Safe. For every value, tensor, start and length, the function does what the assignment does, or leaves it to
@@ -40,7 +40,7 @@ class TensorPositionWrite(Rule):
         CUDA. A negative start counts from the end. The tensor is changed in place, so every alias sees it; gradients
         are the same. Where value and places share memory in part, the assignment raised, or copied in an order that
         nobody promises, and now reads all before it writes.
-        Reported, and left alone: a length that is data (``x[:, :end]``, ``x[:, start:]``), a step, an end that is not
+        Reported, not fixed: a length that is data (``x[:, :end]``, ``x[:, start:]``), a step, an end that is not
         seen to be the start and a length, a start that may change between the two, other elements of the index that
         may be tensors, and a value that is read from where it is written. A read of such a slice has a size
         that is data; this rule says nothing of it.
@@ -95,7 +95,7 @@ def _may_be(n: ast.Assign) -> bool:
 def _message(write: SliceWrite) -> str:
     return (
         f"`{short(write.statement.targets[0])}` is written where a tensor says: Python asks `{short(write.start)}` for "
-        "a number, which ends the graph"
+        "a number, which breaks the graph"
     )
 
 

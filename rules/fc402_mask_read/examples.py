@@ -771,7 +771,7 @@ class Strict(nn.Module):
         reported=True,
     ),
     NearMiss(
-        title="a branch that would end the graph in its turn",
+        title="a branch that would break the graph in its turn",
         source="""\
 class Branch(nn.Module):
     def forward(self, h):

@@ -54,7 +54,8 @@ class MaskRead(Rule):
         get a second form for compiled code: all rows are computed, and ``torch.where`` picks by the mask.
 
     Why it breaks compilation:
-        The size of ``x[mask]`` depends on data: the graph ends there, and inside of a loop the whole frame is dropped.
+        The size of ``x[mask]`` depends on data: the graph breaks there, and inside of a loop the whole frame is
+        dropped.
 
     Fix safety:
         Safe for counts when it is proven that the mask is a boolean tensor with the leading shape of ``x``, and that a

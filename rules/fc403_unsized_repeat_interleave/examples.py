@@ -125,7 +125,7 @@ calls = [(torch.ones(2, 2, 3), torch.tensor([[1, 2], [3, 0]]))]
 
 VALID: tuple[NearMiss, ...] = (
     NearMiss(
-        title="a Python int does not end the graph",
+        title="a Python int does not break the graph",
         source="""\
 class Heads(nn.Module):
     def __init__(self):

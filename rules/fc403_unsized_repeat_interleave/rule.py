@@ -24,7 +24,7 @@ class UnsizedRepeatInterleave(Rule):
         ``torch.arange(n)`` in an operator.
 
     Why it breaks compilation:
-        Without it, the size of the result is read from the device: the graph ends there, and a GPU waits.
+        Without it, the size of the result is read from the device: the graph breaks there, and a GPU waits.
 
     Fix safety:
         Unsafe: a wrong size is an error on a CPU, but not on a GPU. A total that is known on the device only is
@@ -46,7 +46,7 @@ class UnsizedRepeatInterleave(Rule):
         assert isinstance(node, ast.Call)
         if (repeats := _repeats(node, facts)) is None:
             return
-        message = "how long the result is depends on data"
+        message = "the length of the result is data-dependent: graph break"
         if (counts := _list_of(repeats, facts)) is not None and not facts.writing.why_not_builtin("sum"):
             size = Code("sum({0})", (counts,))
             granted = f"`{counts.id}` is a list of ints, one for each place that is repeated, and stays as it is"

@@ -40,7 +40,7 @@ class NonzeroLoop(Rule):
         what a group adds for rows that are not its own. Eager code keeps the loop that was there.
 
     Why it breaks compilation:
-        How many rows a group has, and which groups have any, is known only at run time. The graph ends at each
+        How many rows a group has, and which groups have any, is known only at run time. The graph breaks at each
         ``nonzero``, ``torch.where(mask)``, ``x[rows]`` and ``.item()``, and as that happens inside of a loop the whole
         frame runs eagerly.
 
@@ -74,7 +74,7 @@ class NonzeroLoop(Rule):
         found = facts.ask(GroupLoops).of(node)
         if found is None:
             return
-        message = "a loop over groups picks rows, the number of which depends on data"
+        message = "a loop over groups selects a data-dependent number of rows: graph breaks"
         foreign = {
             ast.unparse(n.func)
             for n in ast.walk(node)

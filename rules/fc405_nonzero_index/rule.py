@@ -23,8 +23,8 @@ class NonzeroIndex(Rule):
         Indexes with the condition itself: ``x[condition] = 0``. Of ``nonzero`` so with ``as_tuple=True``.
 
     Why it breaks compilation:
-        How many places there are is known only at run time: ``nonzero`` and the one-argument ``torch.where`` end the
-        graph. A number that is written through a mask does not.
+        How many places there are is known only at run time: ``nonzero`` and the one-argument ``torch.where``
+        break the graph. A number that is written through a mask does not.
 
     Fix safety:
         Safe when a number is written, and the condition is proven to have the leading shape of what is assigned to: a

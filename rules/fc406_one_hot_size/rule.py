@@ -20,8 +20,8 @@ class OneHotSize(Rule):
         Compares the index with each of the ``n`` classes: a class beyond them is a row of zeros either way.
 
     Why it breaks compilation:
-        ``max`` of a tensor and a number reads the tensor, and the size of what ``one_hot`` makes is read from data: the
-        graph ends at both, with and without the settings that capture numbers.
+        ``max`` of a tensor and a number reads the tensor, and the size of what ``one_hot`` makes is read from data:
+        the graph breaks at both, with and without the settings that capture numbers.
 
     Fix safety:
         Unsafe. The rows are the same integers of the same shape for indices of int64 that are not negative, where there
@@ -57,7 +57,7 @@ class OneHotSize(Rule):
         others = [e for e in limits if ast.dump(e) != ast.dump(n)]
         if not ours or len(limits) != 2 or len(others) != 1 or not _is_largest(others[0], index, facts):
             return
-        message = "how many classes there are is read from data, and those above the limit are thrown away"
+        message = "the number of classes is read from data: graph break; those above the limit are thrown away"
         arange = facts.writing.spelling("torch.arange", node)
         rows = Code(f"({{0}}.unsqueeze(-1) == {arange}({{1}}, device={{0}}.device)).long()", (index, n))
         granted = f"`{index.id}` holds int64, one number at least and no negative one, and nobody looks at strides"

@@ -18,7 +18,7 @@ class ExpandedIndex(Rule):
     What it does:
         Writes ``.repeat(batch, 1)`` for ``.expand(batch, -1)`` where one row of integers, (T) or (1, T), goes to a
         module, a function that is compiled by itself, or the caller. Ids that are used up by operators, or converted to
-        floating numbers, in the same function are left alone: there is nothing to win.
+        floating numbers, in the same function are not fixed: there is nothing to win.
 
     Why it breaks compilation:
         ``expand`` gives rows that lie on top of each other (stride 0), but for a batch of one (stride T). A block that
@@ -32,7 +32,7 @@ class ExpandedIndex(Rule):
         Unsafe. Values, shape and dtype are the same, but rows no longer lie on top of each other: in expanded rows a
         write to one changes all, and ``stride`` and ``view`` tell them apart. It is of no use where what gets the ids
         is not compiled by itself with its batch marked unbacked. A batch of -1 is "as it is" for ``expand`` and an
-        error for ``repeat``. Left alone where the row does not come from ``torch.arange`` in this function, and where a
+        error for ``repeat``. Not fixed where the row does not come from ``torch.arange`` in this function, and where a
         width that is written out is not the very number of ids. The copy takes the bytes of one integer for each id.
 
     References:

@@ -25,7 +25,7 @@ class SizeComparisonFlag(Rule):
 
     Why it breaks compilation:
         Once a size is dynamic, a comparison of it is a symbolic bool, also ``t > 1``, whose value is known. Operators
-        such as ``scaled_dot_product_attention`` take True and False only: the graph ends before the call, that runs
+        such as ``scaled_dot_product_attention`` take True and False only: the graph breaks before the call, that runs
         eagerly. ``and``, ``or``, ``&`` and ``bool()`` hand the symbolic bool on; a test makes a guard of it, and the
         arms are constants. Measured on torch 2.13, attention over 3, 5, 6 and 7 words, then of one word over 4, 5
         and 6: two breaks with ``==``, also inside of ``bool()``, none with the conditional expression, and two
@@ -62,7 +62,7 @@ class SizeComparisonFlag(Rule):
         comparisons = facts.ask(Flags).symbolic(root)
         if node not in comparisons[:1] or (reach := facts.ask(Flags).reach(root)) is None:
             return
-        message = f"a comparison of sizes is no bool while compiling: as `{reach.argument}` it ends the graph"
+        message = f"a comparison of sizes is no bool while compiling: as `{reach.argument}` it breaks the graph"
         doubtful = [e for c in comparisons for e in facts.ask(Flags).unproven(c)]
         if reach.strict or facts.ask(Flags).is_bool_call(root):
             doubtful = [e for e in doubtful if reach.strict and facts.ask(Certainty).may_be_array(e)]

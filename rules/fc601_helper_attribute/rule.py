@@ -30,7 +30,7 @@ class HostAttribute(Rule):
 
     Why it breaks compilation:
         What such an object answers comes out of a ``__getattr__``, a property or a method that ends in a C or Rust
-        extension, which Dynamo cannot trace. The graph ends there, or the whole function runs eagerly.
+        extension, which Dynamo cannot trace. The graph breaks there, or the whole function runs eagerly.
 
     Fix safety:
         Safe when nothing in all scanned files speaks against the value being the same at any time. The object is
@@ -39,15 +39,15 @@ class HostAttribute(Rule):
         is there, passes None for it, assigns an attribute of that name (or ``pad_token`` where ``pad_token_id`` is
         read) on any object, or calls a method on it whose name says that it changes something.
 
-        A class that is in the files is looked into: plain attributes, dataclasses and what Dynamo can trace are left
-        alone, as there is nothing to win, and what reads changed state, random numbers or the clock is not touched. Of
-        any other class four things are taken for granted: the object has the attribute when the module is built (else
-        the error comes then, not at the first use); the value is an identifier or the like and no tensor, which its use
-        shows (``==`` with a tensor, a fill value, ``ignore_index``); a method with a name such as ``id_of``,
-        ``get_pad`` or ``convert_tokens_to_ids`` just looks something up; and nobody changes the value later in a way
-        that the files do not show. Where only a flag of the instance leads to the use, or a name speaks of something
-        that varies, the fix is unsafe. Modules, tensors, containers and configuration (by its name, or because layers
-        are built from it) are left alone.
+        A class that is in the files is looked into: plain attributes, dataclasses and what Dynamo can trace
+        are not fixed, as there is nothing to win, and what reads changed state, random numbers or the clock is not
+        touched. Of any other class four things are assumed: the object has the attribute when the module is
+        built (else the error comes then, not at the first use); the value is an identifier or the like and no tensor,
+        which its use shows (``==`` with a tensor, a fill value, ``ignore_index``); a method with a name such as
+        ``id_of``, ``get_pad`` or ``convert_tokens_to_ids`` just looks something up; and nobody changes the value later
+        in a way that the files do not show. Where only a flag of the instance leads to the use, or a name speaks of
+        something that varies, the fix is unsafe. Modules, tensors, containers and configuration (by its name, or
+        because layers are built from it) are not fixed.
 
         A module that was pickled whole before the patch lacks the new attribute: load a state dict into a new one.
 
@@ -89,7 +89,7 @@ def _finding(held: Held, reads: list[Read], facts: Facts) -> Iterator[Finding]:
     if judged is None:
         return
     reason, assumption = judged
-    message = f"`{ast.unparse(first.node)}` is read from a host object while compiled code runs"
+    message = f"`{ast.unparse(first.node)}` is an attribute of a non-tensor object, read in compiled code"
     if reason:
         yield Finding(first.node, message, assumption=reason)
         return

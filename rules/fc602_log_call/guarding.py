@@ -66,7 +66,7 @@ class Guarding(Analysis):
         return outer
 
     def _whole(self, statement: ast.stmt, outer: ast.stmt) -> ast.stmt:
-        """What of ``outer`` has to stay out of compiled code: all, where more than the messages would end the graph."""
+        """What of ``outer`` has to stay uncompiled: all, where more than the messages would break the graph."""
         inner = [n for n in ast.walk(outer) if isinstance(n, ast.stmt)]
         plain = all(
             (isinstance(s, ast.If) and not s.orelse and not self.conditions.reads_data(s.test))

@@ -24,7 +24,7 @@ class LogCall(Rule):
         front, so that compiled code does not look at the rest of the test. A test that decides about more than the
         message stays as it is, and so does what stands under a test for compiled code. Eager code writes what it wrote.
 
-        Only what costs something in a model that is used as it is meant. A message is reported and left alone that runs
+        Only what costs something in a model that is used as it is meant. A message is reported and not fixed that runs
         when a flag is set that is off by default (a parameter, an attribute, an environment variable), on the way to an
         error, where a property is set or in another thread, and where another break stays in the function whenever the
         message is written. So is one under a test for a call that is not meant to be made: it says that something is
@@ -33,24 +33,24 @@ class LogCall(Rule):
         setting of PyTorch that does the same without an edit, as far as the torch that is meant has it.
 
     Why it breaks compilation:
-        Dynamo does not trace output: the graph ends at the call, each time that it runs. Inside of a loop, a ``try`` or
-        a context manager of the user's own the whole frame is dropped.
+        Dynamo does not trace output: the graph breaks at the call, each time that it runs. Inside of a loop, a ``try``
+        or a context manager of the user's own the whole frame is dropped.
 
     Fix safety:
         Safe for what the code computes: nothing is left out that may change something. The arguments (and the test, and
         what only prepares the message) may read names, attributes, items and tensors, format them, and call what is
         known to have no effect; with anything else in them, such as ``next(...)`` or a method of the project, the call
-        is reported and left alone. Compiled code writes nothing, so a message that cannot be built, or a warning that
+        is reported and not fixed. Compiled code writes nothing, so a message that cannot be built, or a warning that
         a filter turns into an error, is no error there. What remembers that it has been told (``if not self.warned:``
         ... ``self.warned = True``, a set of messages) remembers it of compiled code as well: where that comes by first,
-        eager code does not tell it later. ``print`` into a file of one's own is left alone, and so is a
+        eager code does not tell it later. ``print`` into a file of one's own is not fixed, and so is a
         message right before a ``raise``.
 
     References:
         PyTorch, "Graph breaks": ``torch._dynamo.config.ignore_logging_functions`` (2.11; 2.6 as
         ``ignore_logger_methods``, for loggers: not called in compiled code) and ``reorderable_logging_functions`` (2.3:
         called after the graph, with tensors, constants and formatted text alone; keyword arguments are lost, and from
-        2.14 on a call with some ends the graph). Measured on 2.13 and 2.14: the first removes the break of ``print``,
+        2.14 on a call with some breaks the graph). Measured on 2.13 and 2.14: the first removes the break of ``print``,
         ``warnings.warn`` and loggers, the second not that of ``print(x.shape)``. GraphMend (2025) moves such
         calls out of the graph.
     """
@@ -70,7 +70,7 @@ class LogCall(Rule):
         statement = facts.syntax.statement_of(node)
         if raises(facts.syntax.following(statement)):
             return
-        message = f"{_setting(node, written, facts)}`{written}` ends the graph where it runs"
+        message = f"{_setting(node, written, facts)}`{written}` breaks the graph where it runs"
         edit = facts.ask(Guarding).edit(node, statement)
         if edit is None:  # its neighbour above reports both
             return

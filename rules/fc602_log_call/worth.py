@@ -52,7 +52,7 @@ class Worth(Analysis):
             return "it runs when somebody sets a property"
         other = next(self._breaking(statement, function), None)
         if other is not None:
-            return f"`{short(other.func)}` in line {other.lineno} ends the graph as well, and stays"
+            return f"`{short(other.func)}` in line {other.lineno} breaks the graph as well, and stays"
         return None
 
     def _why_misused(self, call: ast.Call) -> str | None:
@@ -141,7 +141,7 @@ class Worth(Analysis):
         return default is not None and is_none(default)
 
     def _breaking(self, statement: ast.stmt, function: FunctionNode) -> Iterator[ast.Call]:
-        """Calls of what ends the graph, that run in ``function`` whenever ``statement`` does.
+        """Calls of what breaks the graph, that run in ``function`` whenever ``statement`` does.
 
         That is what Dynamo does not trace, and what reads data whenever it is called.
         """

@@ -24,7 +24,7 @@ class HostQuery(Rule):
 
     Why it breaks compilation:
         Dynamo traces what such a function does, and stops at some of it: ``match.groupdict()``, ``finditer``,
-        ``os.path.exists``, ``shutil.which``. The graph ends there, once for each such call.
+        ``os.path.exists``, ``shutil.which``. The graph breaks there, once for each such call.
 
     Fix safety:
         Unsafe: what the function answers has to be the same for the same arguments as long as the process runs, and it
@@ -50,7 +50,7 @@ class HostQuery(Rule):
         query = facts.ask(Queries).of(node)
         if query is None:
             return
-        message = f"`{ast.unparse(node.func)}` is not traced: the graph ends"
+        message = f"`{ast.unparse(node.func)}` is not traced: graph break"
         if query.refused:
             yield Finding(node, message, assumption=query.refused)
             return

@@ -102,7 +102,7 @@ class HostRandom(Analysis):
         return any(self._matters(parent, child) is not None for parent, child in self._around(use))
 
     def _is_asked(self, use: ast.expr) -> bool:
-        """Whether a branch depends on ``use``, or what the host computes: all of these end the graph."""
+        """Whether a branch depends on ``use``, or what the host computes: all of these break the graph."""
         child: ast.AST = use
         for parent, child in self._around(use):
             match parent:

@@ -23,11 +23,11 @@ class HostRng(Rule):
         draws what it drew.
 
     Why it breaks compilation:
-        The graph ends at each number that ``random.random`` or ``numpy.random`` gives, used or not; inside of a loop
+        The graph breaks at each number that ``random.random`` or ``numpy.random`` gives, used or not; inside of a loop
         over layers the whole frame runs eagerly. Arrays of numpy's, ``random.uniform`` and ``random.randint`` are
         traced. From 2.14 on ``random.random`` is, as ``uniform`` is: told there where a branch, or arithmetic on the
-        host, depends on it. ``random.shuffle`` and ``random.sample`` do not end the graph there, but are drawn when the
-        code is compiled: each call has the same order, whatever the seed (seen on 2.14.1).
+        host, depends on it. ``random.shuffle`` and ``random.sample`` do not break the graph there, but are drawn when
+        the code is compiled: each call has the same order, whatever the seed (seen on 2.14.1).
 
     Fix safety:
         Safe for ``random.random()``: ``uniform(a, b)`` is ``a + (b - a) * random()``. Of other functions unsafe, for
@@ -35,7 +35,7 @@ class HostRng(Rule):
         was: what is drawn from it later differs. A number from ``torch.rand`` has the same distribution, and comes from
         another generator, as a 0-d tensor of the default dtype. The flag is taken not to change between the draw and
         its use, and an upper bound not to be below the lower one. A branch on a number that was drawn in training is
-        reported and left alone, and so is whatever draws arrays, positions or choices.
+        reported and not fixed, and so is whatever draws arrays, positions or choices.
 
     References:
         LayerDrop in speech models; PyTorch, "Attempted to call function marked as skipped" (graph break GB0007).
@@ -53,7 +53,7 @@ class HostRng(Rule):
         draw = facts.ask(HostRandom).of(node)
         if draw is None:
             return
-        message = "a random number of the host ends the graph"
+        message = "a random number of the host breaks the graph"
         if facts.ask(HostRandom).is_drawn_once(node):
             message = "compiled code draws this once, when it is compiled: each call has the same"
         if draw.why and not facts.ask(HostRandom).is_first(node):

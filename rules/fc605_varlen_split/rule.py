@@ -33,7 +33,7 @@ class VarlenSplit(Rule):
         other. The mask is made on the device, from the lengths. Eager code does what it did.
 
     Why it breaks compilation:
-        ``tolist`` needs the lengths while Dynamo is tracing, before there are any. The graph ends there, and the
+        ``tolist`` needs the lengths while Dynamo is tracing, before there are any. The graph breaks there, and the
         number of calls would differ from input to input.
 
     Fix safety:
@@ -64,7 +64,7 @@ class VarlenSplit(Rule):
         read = packed.walk.first.read
         if facts.eager_only(read):
             return
-        message = "attention chunk by chunk, over lengths that are read from a tensor, ends the graph"
+        message = "attention chunk by chunk, over lengths that are read from a tensor, breaks the graph"
         obstacle = packed.obstacle
         if not obstacle and not facts.syntax.alone(facts.syntax.statement_of(packed.walk.first.split.call)):
             obstacle = "the line holds more than this statement"

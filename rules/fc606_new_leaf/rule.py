@@ -42,7 +42,7 @@ class NewLeaf(Rule):
         asked = next((k.value for k in node.keywords if k.arg == "requires_grad"), None)
         if facts.syntax.qualified(node.func) not in _MAKERS or asked is None or not _may_ask(asked, facts):
             return
-        message = "a graph cannot make a tensor that asks for gradients: it ends here"
+        message = "a tensor that requires gradients cannot be made in a graph: graph break"
         compiling = facts.writing.spelled("torch.compiler.is_compiling", node)
         if compiling is None:
             yield Finding(node, message, assumption="`torch` is not imported above it")

@@ -27,7 +27,7 @@ class Asking(Analysis):
     """Statements of one module."""
 
     def of(self, statement: ast.Assign | ast.Expr) -> Asked | None:
-        """What ``statement`` says, when it ends the graph."""
+        """What ``statement`` says, when it breaks the graph."""
         match statement:
             case ast.Assign(targets=[ast.Attribute(value=tensor, attr=name)], value=value) if name == _ATTRIBUTE:
                 return self._assigned(statement, tensor, value)
@@ -39,7 +39,7 @@ class Asking(Analysis):
         if self.facts.ask(Certainty).of(tensor) == Grade.UNKNOWN or self._is_left(statement, value):
             return None
         if isinstance(value, ast.Constant) and value.value is True:
-            return Asked(tensor, value, "the method ends the graph as well, where a tensor begins to ask for gradients")
+            return Asked(tensor, value, "the method breaks the graph too, where a tensor begins to ask for gradients")
         places = all(isinstance(e, (ast.Name, ast.Attribute, ast.Constant)) for e in (tensor, value))
         return Asked(tensor, value, "" if places else "the value is worked out before the tensor is looked up")
 

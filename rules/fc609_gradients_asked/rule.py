@@ -33,14 +33,14 @@ class GradientsAsked(Rule):
 
     Why it breaks compilation:
         Dynamo takes no assignment to ``requires_grad``, whatever is assigned, not even what holds already; the method
-        it takes where it changes nothing. Helpers that make all tensors of a model (``cuda(x, grad=False)``) end the
-        graph at each of them, and a check that asks its input for gradients does so in front of everything.
+        it takes where it changes nothing. Helpers that make all tensors of a model (``cuda(x, grad=False)``)
+        break the graph at each of them, and a check that asks its input for gradients does so in front of everything.
 
     Fix safety:
         Unsafe. For ``False``, the method does what the attribute does, and whatever else is given is still assigned. To
         whom it belongs has to be a tensor: a module has both, and means another thing by each. What `torch.func`
         transforms (`vmap`, `grad`) refuses the method, and not the attribute. Only reported where it says ``True``: a
-        tensor that begins to ask ends the graph by either.
+        tensor that begins to ask breaks the graph by either.
         What is left to eager code: what comes out of compiled code needs gradients only where something else that went
         in does, and who compiles the model has to ask for its inputs' gradients before the call.
 
@@ -62,14 +62,14 @@ class GradientsAsked(Rule):
         if asked is None:
             return
         if isinstance(node, ast.Assign):
-            message = "an assignment to `requires_grad` ends the graph, also of what holds already"
+            message = "an assignment to `requires_grad` breaks the graph, also of what holds already"
             if asked.reason:
                 yield Finding(node, message, assumption=asked.reason)
                 return
             fix = Fix((_by_method(node, asked),), Applicability.UNSAFE)
             yield Finding(node, message, fix, f"`{ast.unparse(asked.tensor)}` is a tensor, and what is assigned a bool")
             return
-        message = "a graph cannot have a tensor ask for gradients: it ends here"
+        message = "`requires_grad` of a tensor cannot change in a graph: graph break"
         compiling = facts.writing.spelled("torch.compiler.is_compiling", node)
         if asked.reason or compiling is None:
             yield Finding(node, message, assumption=asked.reason or "`torch` is not imported above it")

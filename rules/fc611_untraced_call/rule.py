@@ -34,9 +34,9 @@ class UntracedCall(Rule):
         Nor is anything said of files that have nothing to do with PyTorch, unless compiled code of others gets there.
 
     Why it breaks compilation:
-        The graph ends at the call, which runs eagerly; in a loop the whole function is given up. A graph cannot hold a
-        sparse tensor either: after one has been made, nothing more of the function is compiled. A decorator that is run
-        by compiled code is such a call itself, so that there are two breaks for one.
+        The graph breaks at the call, which runs eagerly; in a loop the whole function falls back to eager. A graph
+        cannot hold a sparse tensor either: after one has been made, nothing more of the function is compiled. A
+        decorator that is run by compiled code is such a call itself, so that there are two breaks for one.
 
     Fix safety:
         Without a run there is no fix: what the call is for decides. Where a run has seen it give the same truth, number
@@ -114,13 +114,13 @@ def _message(found: Untraced, facts: Facts) -> str:
     what = f"`{short(found.what)}`"
     match found.why:
         case Why.CALL | Why.ROWS | Why.POWER:
-            told = f"{what} is not traced: the graph ends"
+            told = f"{what} is not traced: graph break"
         case Why.WEIGHTS:
-            told = f"{what} makes weights in compiled code: the graph ends"
+            told = f"{what} makes weights in compiled code: graph break"
         case Why.SPARSE:
-            told = f"{what} makes a sparse tensor: the graph ends"
+            told = f"{what} makes a sparse tensor: graph break"
         case Why.LEFT_OUT:
-            told = f"{what} is called by compiled code to leave a function out: the graph ends, and at each call again"
+            told = f"{what} is called by compiled code to leave a function out: graph break, and at each call again"
         case Why.LEFT_OUT_CALL:
-            told = f"what {what} has left out is called: the graph ends"
-    return f"{told} in a loop, and the function is given up" if is_looped(found.node, facts.syntax) else told
+            told = f"what {what} has left out is called: graph break"
+    return f"{told} in a loop, and the function falls back to eager" if is_looped(found.node, facts.syntax) else told

@@ -48,7 +48,7 @@ class Why(Enum):
 
 @dataclass(frozen=True)
 class Untraced:
-    """The graph ends at ``node`` because of ``what``, as it is written; ``name``: the function that it is, dotted."""
+    """The graph breaks at ``node`` because of ``what``, as it is written; ``name``: the function that it is, dotted."""
 
     node: ast.expr | ast.stmt
     what: ast.expr
@@ -84,7 +84,7 @@ class UntracedCalls(Analysis):
         return True
 
     def at(self, call: ast.Call) -> Iterator[Untraced]:
-        """Where the graph ends because of ``call``."""
+        """Where the graph breaks because of ``call``."""
         what, func = self.syntax.qualified(call.func) or self.syntax.builtin(call) or "", call.func
         if self._is_traced(what, call):
             return

@@ -30,7 +30,7 @@ class LegacyVariable(Rule):
         ``isinstance(x, torch.Tensor)`` for ``isinstance(x, Variable)``.
 
     Why it breaks compilation:
-        ``Variable`` is a class of C++ that Dynamo does not trace: the graph ends at each call, and where one is asked
+        ``Variable`` is a class of C++ that Dynamo does not trace: the graph breaks at each call, and where one is asked
         for by ``isinstance`` the whole function runs eagerly, and nothing says so.
 
     Fix safety:
@@ -64,7 +64,7 @@ class LegacyVariable(Rule):
             return
         if facts.syntax.qualified(node.func) != _VARIABLE:
             return
-        message = "`Variable` is not traced: the graph ends; since PyTorch 0.4 it is a detached tensor"
+        message = "`Variable` is not traced: graph break; since PyTorch 0.4 it is a detached tensor"
         if not _is_plain(node):
             yield Finding(node, message, assumption="it is asked for gradients, or given more than a tensor")
             return

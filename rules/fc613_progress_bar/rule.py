@@ -23,16 +23,17 @@ class ProgressBar(Rule):
         Lets compiled code go through the items themselves, ``for t in (steps if torch.compiler.is_compiling() else
         tqdm(steps)):``, or with a name for them and an ``if`` above the loop, and leaves what the bar is told
         (``bar.set_postfix(...)``) to where there is one. A bar in a loop that breaks as it is, or beside such a loop,
-        is left alone: the function would run eagerly as before.
+        is not fixed: the function would run eagerly as before.
 
     Why it breaks compilation:
-        Dynamo does not trace ``tqdm``. The graph ends where the bar is made, and since the loop takes its items from
-        it, the whole function is given up: a sampler of a diffusion model runs eagerly, with a graph for each step.
+        Dynamo does not trace ``tqdm``. The graph breaks where the bar is made, and since the loop takes its items from
+        it, the whole function falls back to eager: a sampler of a diffusion model runs eagerly, with a graph for each
+        step.
 
     Fix safety:
         Safe for what the code computes: a bar hands on the items that it is given, in their order. Only where the bar
         is gone through, told what to show, and nothing else: what reads ``bar.n``, hands the bar on or holds it in a
-        ``with`` is reported and left alone, and so is one that is given what may change something. The items get a name
+        ``with`` is reported and not fixed, and so is one that is given what may change something. The items get a name
         only where they are the first that their statement evaluates, and are no generator, which the name would keep
         open. Compiled code shows no bar, so that what it is told cannot fail there. An iterator that is left by
         ``break`` and gone on with goes on behind the last item that was taken, with a bar around it and without; one
@@ -55,7 +56,7 @@ class ProgressBar(Rule):
         bar = facts.ask(Bars).of(node)
         if bar is None or facts.eager_only(node):
             return
-        message = "a progress bar is not traced: the graph ends, and the loop over it runs eagerly"
+        message = "a progress bar is not traced: graph break, and the loop over it runs eagerly"
         compiling = facts.writing.spelled("torch.compiler.is_compiling", node)
         if bar.reason or compiling is None:
             yield Finding(node, message, assumption=bar.reason or "`torch` is not imported above it")

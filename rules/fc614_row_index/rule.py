@@ -21,8 +21,8 @@ class RowIndex(Rule):
 
     Why it breaks compilation:
         PyTorch reads the number of a 0-d index on the host, to make a view, unless the tensor came into the graph as it
-        is. The graph ends there; in a loop, and where it is written to, the whole function is given up. A tensor of one
-        row is an index like any other, and stays on the device.
+        is. The graph breaks there; in a loop, and where it is written to, the whole function falls back to eager. A
+        tensor of one row is an index like any other, and stays on the device.
 
     Fix safety:
         Unsafe. The numbers are the same where index and tensor are plain, dense tensors of one device and the index
@@ -55,7 +55,7 @@ class RowIndex(Rule):
         if picked is None:
             return
         which = " and ".join(f"`{ast.unparse(e)}`" for e in picked.indices)
-        message = f"the number in {which} is read on the host to pick a row: the graph ends"
+        message = f"the number in {which} is read on the host to pick a row: graph break"
         if picked.reason:
             yield Finding(node, message, assumption=picked.reason)
             return
@@ -96,7 +96,7 @@ def _edits(picked: Picked) -> tuple[Edit, ...]:
 
 
 def _of_a_list(node: ast.Subscript, assumption: str, facts: Facts) -> Finding:
-    message = f"the number in `{ast.unparse(node.slice)}` is read on the host to pick out of a list: the graph ends"
+    message = f"the number in `{ast.unparse(node.slice)}` is read on the host to pick out of a list: graph break"
     torch = facts.writing.spelled("torch", node)
     if torch is None:
         return Finding(node, message, assumption="`torch` is not imported here")

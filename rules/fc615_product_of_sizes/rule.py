@@ -34,16 +34,16 @@ class ProductOfSizes(Rule):
 
     Why it breaks compilation:
         Dynamo traces NumPy as operations on tensors. The product is a 0-d tensor there, and where it is needed as a
-        size, PyTorch reads it back on the host: the graph ends, also with ``int(...)`` around it. Of ``math.prod``
-        Dynamo takes lists and tuples; at a generator the graph ends ("Failed to convert args/kwargs to proxy").
+        size, PyTorch reads it back on the host: graph break, also with ``int(...)`` around it. Of ``math.prod``
+        Dynamo takes lists and tuples; at a generator the graph breaks ("Failed to convert args/kwargs to proxy").
 
     Fix safety:
         Safe: the product is the same integer, and only where it is used as a size of ``reshape``, ``view``, ``zeros``
         and their like, alone or in arithmetic of integers, or made an ``int`` first: anywhere else the type of NumPy
-        might be told. Of no sizes the product is 1, where NumPy has the float 1.0, of which no size can be made: left
-        alone where this file catches that TypeError. Left alone are products along an axis or of a given dtype, what is
-        not known to be sizes, and divisions by anything but a number that is not 0, of which NumPy makes 0 and Python
-        an error. ``x.shape[1:].numel()`` would do the same, but has no symbols: sizes that ``torch.export`` and
+        might be told. Of no sizes the product is 1, where NumPy has the float 1.0, of which no size can be made:
+        left alone where this file catches that TypeError. Not fixed are products along an axis or of a given dtype,
+        what is not known to be sizes, and divisions by anything but a number that is not 0, of which NumPy makes 0 and
+        Python an error. ``x.shape[1:].numel()`` would do the same, but has no symbols: sizes that ``torch.export`` and
         ``make_fx`` are to keep open would become numbers. A list of all that a generator gives has the same product;
         one whose turns may do more than give a number, or end another iterator, stays a generator. Unsafe for what an
         attribute or a name holds: that it is a list or a tuple of integers, nothing says; ``math.prod`` of a single
@@ -64,7 +64,7 @@ class ProductOfSizes(Rule):
         assert isinstance(node, ast.Call)
         if facts.syntax.qualified(node.func) == "math.prod" and len(node.args) == 1:
             if isinstance(given := node.args[0], ast.GeneratorExp):
-                message = "`math.prod` of a generator is not traced: the graph ends"
+                message = "`math.prod` of a generator is not traced: graph break"
                 fix, why = _as_list(node, given), _why_apart(given, facts)
                 assumption = why or ("" if fix else "a list does not end it")
                 yield Finding(node, message, None if why else fix, assumption=assumption)
@@ -78,7 +78,7 @@ class ProductOfSizes(Rule):
             return
         if facts.syntax.builtin(replaced) == "int" and not _is_whole(node.args[0], facts):
             replaced = node
-        message = "NumPy multiplies sizes, and the product is read back as a size: the graph ends"
+        message = "NumPy multiplies sizes, and the product is read back as a size: graph break"
         if replaced is node and (caught := _why_none_counts(node, facts)):
             yield Finding(node, message, assumption=f"of no sizes NumPy makes a float, which is no size, and {caught}")
             return
@@ -104,7 +104,7 @@ def _read_back(product: ast.Call, sizes: Code | None, facts: Facts) -> Iterator[
     reads, given = _reads(product, facts), product.args[0]
     if not reads:
         return
-    message = "NumPy multiplies numbers, and the product is read back: the graph ends"
+    message = "NumPy multiplies numbers, and the product is read back: graph break"
     if sizes is not None:
         yield Finding(reads[0], message, Fix((Replace(product, sizes),)))
         return

@@ -24,13 +24,13 @@ class SdpKernel(Rule):
         called in its place. Both names are imported beside the file's own imports of ``torch``.
 
     Why it breaks compilation:
-        Dynamo does not trace ``sdp_kernel``, deprecated since PyTorch 2.3: the graph ends there, and as it ends in a
+        Dynamo does not trace ``sdp_kernel``, deprecated since PyTorch 2.3: the graph breaks there, and as it ends in a
         ``with``, the whole function runs eagerly, and so do all that called it up to there. As a decorator it does the
         same. Seen on 2.13, backend ``eager``: ``sdpa_kernel`` is traced with a list, one backend, an attribute of
         either, as a decorator, in an ``ExitStack`` and in ``a if flag else nullcontext()``; so are calls of
         ``torch.backends.cuda.enable_flash_sdp(False)`` and its like, and ``torch.backends.cudnn.benchmark = True``.
         ``torch.backends.cuda.flash_sdp_enabled()`` and its like, ``with torch.backends.cudnn.flags(...)`` and
-        ``with torch.backends.mkldnn.flags(...)`` end the graph: FC611 reports them.
+        ``with torch.backends.mkldnn.flags(...)`` break the graph: FC611 reports them.
 
         One H200, torch 2.11, twelve layers of width 512 in bfloat16, 4 times 256 places, flags out of a named tuple:
         5.1 ms as it is and 0.81 patched with ``mode="reduce-overhead"``, 5.8 and 3.2 without; 2 graphs and 1. The same
@@ -43,7 +43,7 @@ class SdpKernel(Rule):
         With no backend at all attention raises as it did. What goes is the FutureWarning. What was enabled outside of
         it is put back as it was when the graph was made, which is what the list itself does as well.
 
-        Reported, and left alone: what ``as`` names there (a dict in eager code, None in compiled code); a context
+        Reported, not fixed: what ``as`` names there (a dict in eager code, None in compiled code); a context
         manager that is handed on or returned; TorchScript; a file that chooses by the version of PyTorch, or imports
         ``sdpa_kernel`` where it can; a ``--target-torch`` before 2.4, which had other flags. An import of
         ``sdp_kernel`` stays, also where nothing uses it any more.
@@ -65,7 +65,7 @@ class SdpKernel(Rule):
         found = list(calls.found)
         heard = [c for c in found if not c.reason and not facts.silenced(self.code, facts.syntax.statement_of(c.node))]
         message = (
-            "`sdp_kernel` is not traced: the graph ends, and where it is in a `with`, the whole function runs eagerly"
+            "`sdp_kernel` is not traced: graph break, and where it is in a `with`, the whole function runs eagerly"
         )
         for call in found:
             if call not in heard:

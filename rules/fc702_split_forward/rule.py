@@ -59,7 +59,7 @@ class SplitForward(Rule):
         Unsafe. Eager results are the same: the same statements run in the same order, one call deeper. But the
         preparation is not compiled, with all layers that it runs, and whoever compiles the whole model elsewhere gains
         nothing: a case for the harness needs a ``compile`` of its own, that compiles ``_forward_core`` where there is
-        one. Left alone is a ``forward`` that reads the list up to its end, whose rest needs a name without a value on
+        one. Not fixed is a ``forward`` that reads the list up to its end, whose rest needs a name without a value on
         some path, that is decorated or a generator, or one in a class that has such a method already. Values that the
         rest is given stay alive until it returns.
 

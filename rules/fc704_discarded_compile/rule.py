@@ -31,7 +31,7 @@ class DiscardedCompile(Rule):
     What it does:
         Replaces the statement ``torch.compile(model, mode="max-autotune")`` by ``model.compile(mode="max-autotune")``.
         A model without a ``forward`` is never called: its one part that has one is compiled (toto's ``model.model``).
-        What is no module, or nobody knows what, is reported and left alone: the result has to be kept. So is what is
+        What is no module, or nobody knows what, is reported and not fixed: the result has to be kept. So is what is
         compiled already.
 
     Why it breaks compilation:

@@ -48,7 +48,7 @@ def wrong_arguments(call: CompileCall, facts: Facts, knobs: Knobs) -> Iterator[W
     yield from unknown
     if _is_given(mode) and _is_given(options):
         both = _both(call, node, knobs)
-        yield both if not unknown else Wrong(node, both.message, assumption="mend what is unknown first")
+        yield both if not unknown else Wrong(node, both.message, assumption="fix what is unknown first")
     yield from _backend(call, knobs)
 
 

@@ -26,7 +26,7 @@ class OffloadedLinear(Rule):
         A swap puts other memory below the weights of a layer between two calls; CUDA graphs replay addresses. On a
         CPU nothing of that shows (measured on torch 2.13: exchanging ``weight.data`` compiles nothing anew); on GPUs,
         musubi-tuner, which trains so, takes the layers whose class ends with ``Linear`` out of compiling where blocks
-        are swapped. Each such layer ends the graph (measured: four blocks with one each, 5 graphs and 4 breaks), so
+        are swapped. Each such layer breaks the graph (measured: four blocks with one each, 5 graphs and 4 breaks), so
         that ``fullgraph=True`` raises. That checkpoints on the host and compiling get along has not been measured on
         a GPU.
 

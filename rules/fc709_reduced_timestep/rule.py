@@ -46,7 +46,7 @@ class ReducedTimestep(Rule):
     Fix safety:
         Unsafe: other numbers come out, those that were meant. The embedding has to take float32: one that casts its
         sines to the dtype of the timestep hands float32 to its first layer, which raises without autocast: where
-        the project has such a one and the file says nothing of autocast, it is reported and left alone. What is
+        the project has such a one and the file says nothing of autocast, it is reported and not fixed. What is
         computed with the timestep (``sigmas = timesteps / 1000``, then noisy latents) becomes float32 as well. Left
         alone: a cast below the embedding, to another dtype or to a device alone; integers up to 256 (up to 2048 for
         float16), which are exact; sigmas that only mix noise into latents; and what goes to the scheduler.

@@ -1,4 +1,4 @@
-"""Where PyTorch's recurrent layers are reached, which ends the graph by default."""
+"""Where PyTorch's recurrent layers are reached, which breaks the graph by default."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _WAYS = {"torch.nn.LSTM": "lstm", "torch.nn.GRU": "gru", "torch.nn.RNN": "rnn"}
 def recurrent(node: ast.Attribute, facts: Facts) -> tuple[ast.expr, str] | None:
     """What runs or reads such a layer at ``node``, and ``nn.LSTM``, when only the setting takes that into a graph.
 
-    Where a function reads the attribute several times, the first one ends the graph.
+    Where a function reads the attribute several times, the first one breaks the graph.
     """
     what = _held(node, facts) if isinstance(node.ctx, ast.Load) else None
     function = facts.syntax.function_of(node)

@@ -61,7 +61,7 @@ class CompileSetting(Rule):
         """Report ``node`` when it compiles something, and settings of a run are not set there."""
         if isinstance(node, ast.Attribute) and facts.compiled(node) and (run := recurrent(node, facts)):
             where, layer = run
-            message = f"`{layer}` ends the graph here: the setting `torch._dynamo.config.{SETTING} = True` takes it in"
+            message = f"`{layer}` breaks the graph. Set `torch._dynamo.config.{SETTING} = True`"
             yield Finding(where, message, assumption=_TRIED)
         if facts.settings.torch_settings:
             decorators = [d for d in getattr(node, "decorator_list", []) if not isinstance(d, ast.Call)]

@@ -38,7 +38,7 @@ class SizeCheck(Rule):
         (``torch.compiler.is_compiling()``), ``torch._check(n <= limit)``; in eager code everything stays as it is.
 
     Why it breaks compilation:
-        A symbol has no value while Dynamo traces, so that an ``if`` of it ends the graph all the same, as does an
+        A symbol has no value while Dynamo traces, so that an ``if`` of it breaks the graph all the same, as does an
         ``assert`` with an f-string, ``and``, ``not`` or ``a < b < c``. ``torch._check`` is part of the graph, and what
         it says is known from there on: a later ``if n > 0`` is decided, too. Operators need no check of a size on torch
         2.13, so none is written for them: of 115 uses of unknown numbers that were compiled with ``fullgraph=True``,
@@ -51,7 +51,7 @@ class SizeCheck(Rule):
         Unsafe. What passed still passes, but compiled code raises a ``RuntimeError`` with the constant part of the
         message, so that who catches the error by its class misses it. A comparison is turned round
         (``not n > limit`` to ``n <= limit``), which a NaN would show. A symbol that becomes the size of a tensor below
-        the check has no value any more: a graph repeats no single row to an unknown size. Reported and left alone
+        the check has no value any more: a graph repeats no single row to an unknown size. Reported, not fixed
         where Python values or several numbers decide together. Silent where neither setting is in force.
 
     References:
@@ -75,7 +75,7 @@ class SizeCheck(Rule):
         found = facts.ask(NumberChecks).of(node)
         if found is None:
             return
-        message = "a check of a number that is a symbol of the graph ends the graph"
+        message = "a check of a number that is a symbol of the graph breaks the graph"
         edits = _edits(node, found, facts)
         if isinstance(edits, str):
             yield Finding(node, message, assumption=edits)

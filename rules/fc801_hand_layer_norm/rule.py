@@ -32,7 +32,7 @@ class HandLayerNorm(Rule):
         Unsafe: the last bits differ, of outputs and of gradients, in each dtype; the finding says by how much. The mean
         of squares less the square of the mean loses digits that ``F.layer_norm`` keeps. Weights are given as they are,
         and have to have the dtype of the input; those of an input in float32 are converted with it. Weights that are
-        not as wide as the input were broadcast, and are an error. Reported, and left alone, where another dimension
+        not as wide as the input were broadcast, and are an error. Reported, not fixed, where another dimension
         than the last is reduced (``F.layer_norm`` of channels needs them last), and where a part of it is used
         elsewhere or changes in between. A standard deviation with an epsilon outside of the root, and a variance that
         is corrected (``x.var(-1)``), are other functions, and no findings.

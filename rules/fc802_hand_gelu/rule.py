@@ -31,7 +31,7 @@ class HandGelu(Rule):
     Fix safety:
         Unsafe: the last bits differ, of outputs and of gradients, in each dtype; the finding says by how much. The
         constants have to be those of the formula to the precision of float32, written down or worked out: ``x /
-        1.41421`` is left alone, as is ``x * torch.sigmoid(1.702 * x)``, which is another function. Left alone where
+        1.41421`` is not fixed, as is ``x * torch.sigmoid(1.702 * x)``, which is another function. Not fixed where
         ``x`` changes in between, and where a part of it is used for something else as well.
 
     References:

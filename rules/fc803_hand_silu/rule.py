@@ -28,7 +28,7 @@ class HandSilu(Rule):
     Fix safety:
         Unsafe: the last bits differ, of outputs and of gradients, in each dtype; the finding says by how much. In
         float32 ``x / (1 + torch.exp(-x))`` has NaN for a gradient where ``exp`` overflows, and ``F.silu`` has 0.
-        Left alone where the factor is scaled (``x * torch.sigmoid(1.702 * x)``), where ``x`` changes in between, and
+        Not fixed where the factor is scaled (``x * torch.sigmoid(1.702 * x)``), where ``x`` changes in between, and
         where the gate is used for something else as well. ``F.silu`` refuses integers.
 
     References:

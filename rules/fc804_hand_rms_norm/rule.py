@@ -34,10 +34,10 @@ class HandRmsNorm(Rule):
         it is written with ``pow(2)`` and ``rsqrt``; a GPU has a kernel of its own, which nobody has compared. Where the
         weight is multiplied with what was cast back, input and weight are given as they are: other last bits (the
         finding says how far off), and another dtype where the two dtypes differ, as under autocast; a weight that is
-        made in a dtype of its own is left alone. Weights that are not as wide as the input were broadcast, and are an
-        error. An input in float64 that was multiplied with statistics in float32 gives float32. Reported, and left
-        alone, where another dimension is reduced, and where a part of it is used elsewhere or changes in between. An
-        epsilon outside of the root is another function, and no finding.
+        made in a dtype of its own is not fixed. Weights that are not as wide as the input were broadcast, and are an
+        error. An input in float64 that was multiplied with statistics in float32 gives float32. Reported, and
+        left alone, where another dimension is reduced, and where a part of it is used elsewhere or changes in between.
+        An epsilon outside of the root is another function, and no finding.
 
     References:
         Zhang and Sennrich, "Root mean square layer normalization" (2019); ``torch.nn.functional.rms_norm``.

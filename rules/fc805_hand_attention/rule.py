@@ -30,10 +30,10 @@ class HandAttention(Rule):
     Fix safety:
         Unsafe: other last bits (the finding says how many); a row that is masked wholly has NaN by hand and zeros here;
         dropout draws other numbers. In bfloat16 on a CPU PyTorch's own is several times slower. A mask that is added
-        has to be floating, of the dtype of the query or float32, and no larger than the scores. Reported, and left
-        alone: where the weights are returned, or scores or weights are used for something else, where the mask fills
-        with a finite number (rows that see nothing then see everything), where the scale is made of several numbers,
-        and where query, key and value are not converted alike.
+        has to be floating, of the dtype of the query or float32, and no larger than the scores. Reported, and
+        left alone: where the weights are returned, or scores or weights are used for something else, where the mask
+        fills with a finite number (rows that see nothing then see everything), where the scale is made of several
+        numbers, and where query, key and value are not converted alike.
 
     References:
         Vaswani et al., "Attention is all you need" (2017); ``torch.nn.functional.scaled_dot_product_attention``.

@@ -23,7 +23,7 @@ class GarbageCollection(Rule):
         Compiled code (``torch.compiler.is_compiling()``) leaves ``gc.collect()`` out; eager code collects as before.
 
     Why it breaks compilation:
-        ``gc.collect`` is written in C: Dynamo does not trace it, and the graph ends there.
+        ``gc.collect`` is written in C: Dynamo does not trace it, and the graph breaks there.
 
     Fix safety:
         Unsafe: objects that are part of a circle live longer, and with them the memory of their tensors. Left alone
@@ -41,7 +41,7 @@ class GarbageCollection(Rule):
         assert isinstance(node, ast.Call)
         if facts.syntax.qualified(node.func) != "gc.collect":
             return
-        message = "collecting garbage ends the graph"
+        message = "collecting garbage breaks the graph"
         statement = facts.syntax.statement_of(node)
         if not isinstance(statement, ast.Expr) or statement.value is not node:
             yield Finding(node, message, assumption="what it gives is used")

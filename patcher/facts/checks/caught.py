@@ -91,8 +91,8 @@ class Caught(Analysis):
     def why_traced(self, node: ast.AST) -> str | None:
         """None when no error is caught in the function of ``node`` that would pass by, once ``node`` breaks no graph.
 
-        What an operation on tensors raises while its graph is made goes past ``except``. Where the graph ends inside of
-        a loop, ``with`` or ``try``, the whole function runs without one, and catches it.
+        What an operation on tensors raises while its graph is made goes past ``except``. Where the graph breaks inside
+        of a loop, ``with`` or ``try``, the whole function runs without one, and catches it.
         """
         function = self.syntax.function_of(node)
         around = list(takewhile(lambda n: n is not function, self.syntax.ancestors(node)))

@@ -151,7 +151,7 @@ class MaskedReads(Analysis):
             case ast.Assert(test=test) if test is e:
                 return None
             case ast.If(test=test, body=[*_, last]) if test is e:
-                return None if isinstance(last, ast.Raise) else "the branch on it would end the graph as well"
+                return None if isinstance(last, ast.Raise) else "the branch on it would break the graph as well"
             case ast.BoolOp() | ast.UnaryOp(op=ast.Not()):
                 return self.why_not_condition(parent, names)
             case ast.Call() | ast.keyword():

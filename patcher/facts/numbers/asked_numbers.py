@@ -282,7 +282,7 @@ class AskedNumbers(Analysis):
         return not isinstance(e, ast.Constant) and self.inference.of(e).is_tensor
 
     def _ends(self, e: ast.expr, way: str) -> bool:
-        """Whether ``e`` is a number or an array of NumPy, at which the graph ends when it is asked in this ``way``."""
+        """Whether ``e`` is a number or an array of NumPy, at which the graph breaks when asked in this ``way``."""
         return self.facts.ask(NumpyValues).ends(e, way)
 
     def _is_known(self, node: ast.Subscript, mask: ast.expr) -> bool:

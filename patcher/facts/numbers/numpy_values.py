@@ -51,7 +51,7 @@ class NumpyValues(Analysis):
         )
 
     def ends(self, e: ast.expr, way: str) -> bool:
-        """Whether ``e`` is of NumPy, and the graph ends where it is asked for its number in this way."""
+        """Whether ``e`` is of NumPy, and the graph breaks where it is asked for its number in this way."""
         return self._any and self.of(e) in ENDED_AT[way]
 
     def of(self, e: ast.expr) -> Traced | None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from patcher.facts.syntax.tree import Syntax, dotted
 
 _CONFIG = "torch._dynamo.config."
-#: What may decide whether an operation ends the graph.
+#: What may decide whether an operation breaks the graph.
 _DECIDING = frozenset({"capture_scalar_outputs", "capture_dynamic_output_shape_ops", "allow_rnn", "trace_autograd_ops"})
 
 

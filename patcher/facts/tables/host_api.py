@@ -46,7 +46,7 @@ MODULE_OR_TENSOR = frozenset(
     "requires_grad_ shape state_dict to train training weight zero_grad".split()
 )
 
-#: Functions that end the graph wherever they are called (tests/test_untraced_calls.py runs each, on 2.13).
+#: Functions that break the graph wherever they are called (tests/test_untraced_calls.py runs each, on 2.13).
 NOT_TRACED = frozenset(
     "open input exec compile globals dir bytes bytearray memoryview "
     "time.time time.time_ns time.perf_counter time.perf_counter_ns time.monotonic time.monotonic_ns time.process_time "
@@ -132,7 +132,7 @@ WITH_WEIGHTS = frozenset(
     "LayerNorm GroupNorm RMSNorm Embedding PReLU MultiheadAttention LSTM GRU RNN LSTMCell GRUCell "
     "TransformerEncoderLayer".split()
 )
-#: Methods of a module that end the graph.
+#: Methods of a module that break the graph.
 NOT_TRACED_OF_MODULES = frozenset("register_forward_hook register_forward_pre_hook load_state_dict".split())
 #: Functions that make a sparse tensor, which no graph can hold.
 SPARSE_MAKERS = frozenset(
@@ -141,7 +141,7 @@ SPARSE_MAKERS = frozenset(
 )
 #: Methods of a tensor that do.
 SPARSE_METHODS = frozenset("to_sparse to_sparse_coo to_sparse_csr to_sparse_csc to_sparse_bsr to_sparse_bsc".split())
-#: Methods of a tensor that end the graph, those aside.
+#: Methods of a tensor that break the graph, those aside.
 NOT_TRACED_METHODS = frozenset(
     "storage resize_ set_ map_ apply_ backward retain_grad share_memory_ storage_offset".split()
 )

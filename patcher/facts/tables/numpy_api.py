@@ -24,7 +24,7 @@ class Traced(Enum):
 _MADE = frozenset({Traced.MADE, Traced.ARRAY})
 _INTEGERS = _MADE | {Traced.INT}
 _ALL = frozenset(Traced)
-#: Way of asking a tensor for its number -> the values of NumPy at which the graph ends as well.
+#: Way of asking a tensor for its number -> the values of NumPy at which the graph breaks as well.
 ENDED_AT: Mapping[str, frozenset[Traced]] = {
     "int of an array": _INTEGERS,
     "bool": _INTEGERS,

@@ -177,7 +177,7 @@ NEEDING_A_DIMENSION = frozenset(
 # --- operators with a bool argument: qualified name -> (keyword, position or None) ---------------------------------
 
 #: Arguments that take a bool and nothing else: anything but True and False (or None, where it is the default) raises,
-#: and a symbolic bool ends the graph. Arguments that Python code only tests (``inplace``, ``antialias``) are left out.
+#: and a symbolic bool breaks the graph. Those that Python code only tests (``inplace``, ``antialias``) are left out.
 BOOL_ARGUMENTS: dict[str, tuple[tuple[str, int | None], ...]] = {
     "torch.nn.functional.scaled_dot_product_attention": (("is_causal", 5), ("enable_gqa", None)),
     "torch._C._nn.scaled_dot_product_attention": (("is_causal", 5), ("enable_gqa", None)),

@@ -91,7 +91,7 @@ class Clusters(Analysis):
         while at < len(body):
             if body[at] not in tops or not self._is_bookwork(body[at], function):
                 if isinstance(body[at], (ast.For, ast.While)) and any(r.top is body[at] for r in reads):
-                    return None  # that loop stays: the graph ends in it, and what is below runs eagerly as it is
+                    return None  # that loop stays: the graph breaks in it, and what is below runs eagerly as it is
                 at += 1
                 continue
             end, last = at, at

@@ -1,4 +1,4 @@
-"""Where a graph ends in functions that are called, for a read of data or because they are left out of graphs."""
+"""Where a graph breaks in functions that are called, for a read of data or because they are left out of graphs."""
 
 from __future__ import annotations
 

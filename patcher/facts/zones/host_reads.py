@@ -1,4 +1,4 @@
-"""Where a function reads the data of a tensor on the host, so that a graph ends there, and whether that always runs."""
+"""Where a function reads the data of a tensor on the host, so that a graph breaks, and whether that always runs."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Where code decides on what only the data of a tensor tells, so that no graph goes through it, however it is compiled.
 
 Dynamo can be told to take numbers that are read, and results of unknown size, into a graph as symbols. A symbol has no
-value: what branches on one, or loops as often as it says, ends the graph in each setting. Which forms do is found out
+value: what branches on one, or loops as often as it says, breaks the graph in each setting. Which forms do is found out
 by running them (`patcher.facts.tables.captured`). Some symbols do have a value: that of a 0-d tensor that is given to
 a graph, or made of a constant, and one that was compared with a size before; hence the questions below.
 """

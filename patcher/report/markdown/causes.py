@@ -117,7 +117,7 @@ def _fix(fix: ProposedFix, number: int, told: dict[str, int]) -> Iterator[str]:
     yield ""
     yield from prose(sentence(fix.message))
     if fix.assumption:
-        lead = "It takes for granted" if fix.applicability == "unsafe" else "There is no fix, because"
+        lead = "It assumes" if fix.applicability == "unsafe" else "There is no fix, because"
         yield ""
         yield from prose(f"{lead}: {fix.assumption}")
     if fix.diff:
