@@ -70,7 +70,7 @@ class LogCall(Rule):
         statement = facts.syntax.statement_of(node)
         if raises(facts.syntax.following(statement)):
             return
-        message = f"{_setting(node, written, facts)}`{written}` breaks the graph where it runs"
+        message = f"`{written}` breaks the graph where it runs{_setting(node, written, facts)}"
         edit = facts.ask(Guarding).edit(node, statement)
         if edit is None:  # its neighbour above reports both
             return
@@ -94,15 +94,11 @@ def _setting(call: ast.Call, written: str, facts: Facts) -> str:
     if method and isinstance(call.func, ast.Attribute) and call.func.attr in _STANDARD:
         written = f"logging.Logger.{call.func.attr}"
     if target >= (2, 11):
-        return f"`{config}.ignore_logging_functions.add({written})` leaves it out of compiled code without an edit; "
+        return f"; `{config}.ignore_logging_functions.add({written})` leaves it out without an edit"
     if method:
-        return (
-            f"`{config}.ignore_logger_methods.add({written})` leaves it out without an edit; "
-            if target >= (2, 6)
-            else ""
-        )
+        return f"; `{config}.ignore_logger_methods.add({written})` leaves it out without an edit" * (target >= (2, 6))
     if target >= (2, 3):
-        return f"`{config}.reorderable_logging_functions.add({written})` lets it run after the graph without an edit; "
+        return f"; `{config}.reorderable_logging_functions.add({written})` lets it run after the graph without an edit"
     return ""
 
 
