@@ -78,12 +78,7 @@ def find(
 
 
 def prepared(
-    text: str,
-    path: str,
-    rules: Sequence[Rule],
-    settings: Settings,
-    project: Project | None,
-    tree: ast.Module | None,
+    text: str, path: str, rules: Sequence[Rule], settings: Settings, project: Project | None, tree: ast.Module | None
 ) -> tuple[ast.Module, Project, list[Rule]]:
     """The tree, the project (of this file alone when none is given), and the rules that take part."""
     if tree is None:
@@ -95,13 +90,7 @@ def prepared(
 
 
 def result_of(
-    text: str,
-    first: list[Found],
-    fixed: list[Reported],
-    current: str,
-    found: list[Found],
-    bugs: list[Bug],
-    idle: int,
+    text: str, first: list[Found], fixed: list[Reported], current: str, found: list[Found], bugs: list[Bug], idle: int
 ) -> PatchResult:
     """What there is to tell: ``first`` was found in ``text``, ``found`` is still there in ``current``.
 

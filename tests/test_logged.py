@@ -123,7 +123,8 @@ def test_a_skipped_cuda_graph_of_a_rank(tool: Call, here: Path) -> None:
     (here / "log.txt").write_text(SKIP)
     [cause] = causes(tool, "--from-log", "log.txt", ".")
     assert cause["category"] == "CUDA graphs"
-    assert cause["reason"].startswith("cpu device (arg0_1)")
+    assert (cause["reason"], cause["where"].rpartition("/")[2]) == ("cpu device (arg0_1)", "net.py:10")
+    assert cause["note"].startswith("Move this tensor to the GPU once")
 
 
 @pytest.mark.parametrize("text", ["", "step 1: loss 2.5\n" * 3])

@@ -285,9 +285,12 @@ MESSAGES = {  # as several releases of torch write them
     "will skip tracing the frame f (/r/m.py line 3) and fall back to eager.\n": {
         "dropped": [("m.py:3", "Graph break: torch.compile cannot properly resume")]
     },
-    "skipping cudagraphs due to mutated inputs (1 instances)": {"skips": ["mutated inputs (1 instances)"]},
-    "disabling cudagraphs for backward due to annotation\nmore": {"skips": ["annotation"]},
-    "skipping cudagraph due to function 3 exceeding": {"skips": ["function 3 exceeding"]},
+    'skipping cudagraphs due to mutated inputs (1 instances). Found from : \n  File "/r/n.py", line 3, in g\n    '
+    'return f(x)\n  File "/r/m.py", line 6, in f\n    y.add_(1)': {
+        "skips": [("m.py:6", "mutated inputs (1 instances)")]
+    },
+    "disabling cudagraphs for backward due to annotation\nmore": {"skips": [("", "annotation")]},
+    "skipping cudagraph due to function 3 exceeding": {"skips": [("", "function 3 exceeding")]},
     "WON'T CONVERT f /r/m.py line 3 \nTraceback\nValueError: no\ntorch._dynamo.exc.BackendCompilerFailed: it raised:\n"
     "ValueError: no": {"dropped": [("m.py:3", "ValueError: no")]},
     "a graph break, recompiling, cudagraphs": {},
@@ -459,9 +462,9 @@ def test_reasons_are_counted_in_their_order() -> None:
     listener = worker.Listener(str)
     listener.breaks += [("b", "x"), ("a", "y"), ("b", "x")]
     listener.limits += [("f", "a", "0/7: x == 1"), ("f", "a", "1/7: x == 1")]
-    listener.skips += ["a", "a"]
+    listener.skips += [("", "a"), ("", "a")]
     described = worker.described(listener)
     assert described["breaks"] == [{"where": "b", "reason": "x", "count": 2}, {"where": "a", "reason": "y", "count": 1}]
     assert described["limit_hits"] == [{"function": "f", "where": "a", "guard": "x == 1", "count": 2}]
-    assert described["cudagraph_skips"] == [{"reason": "a", "count": 2}]
+    assert described["cudagraph_skips"] == [{"where": "", "reason": "a", "count": 2}]
     assert described["recompiles"] == described["dropped_frames"] == []

@@ -32,6 +32,17 @@ _GENERATED = (
     "Only with a backend that generates code: counted with the backend eager it is not there. It comes from tracing"
     " backward, from a guard of the backend's own, or from chance."
 )
+#: Why inductor makes no CUDA graph, and what to do about it.
+_SKIPS = (
+    (
+        r"mutated inputs",
+        "Write into a registered buffer, or return the new value, instead of changing an input.",
+    ),
+    (r"cpu device", "Move this tensor to the GPU once, outside of compiled code."),
+    (r"multiple devices", "Keep the model and its inputs on one GPU."),
+    (r"dynamic|symbolic", "Compile for fixed sizes (`dynamic=False`, or pad inputs to a few sizes)."),
+    (r"", "Take this operator out of the compiled function, or compile without CUDA graphs."),
+)
 _FAKE_CALL = "TypeError when making fake tensor call"
 _REFUSED = re.compile(r"(?P<function>\w+)\(\): argument '(?P<argument>\w+)'.* must be .+, not (?P<given>\w+)")
 
@@ -101,6 +112,8 @@ def _note(group: Group, context: Context) -> str:
     if group.follows:
         return _FOLLOWS
     told = [_LIMIT] if group.impact.limit_hits else []
+    if group.category == "CUDA graphs":
+        told += [remedy for reason, remedy in _SKIPS if re.search(reason, group.first.reason)][:1]
     if group.key in context.generated and group.category != "CUDA graphs":
         told.append(_GENERATED)
     return " ".join(told)

@@ -15,7 +15,7 @@ from patcher.diagnose.counted import Rules, counting, differing, first_report, r
 from patcher.diagnose.describe import Context, described, titled
 from patcher.diagnose.diagnosis import Cause, CompileSite, Diagnosis, Diagnostic, Remark
 from patcher.diagnose.diagnostics import ALONE, QUICK, USUAL, diagnostics, probes
-from patcher.diagnose.eager_time import eager_share
+from patcher.diagnose.eager_time import compile_share, eager_share
 from patcher.diagnose.events import Seen
 from patcher.diagnose.extents import CANDIDATES, extents
 from patcher.diagnose.fine import fine
@@ -283,7 +283,10 @@ class Whole:
 
     def _eagerly(self, case: CaseResult) -> str:
         compiled = case.variant("original", "compiled", self.state.results.modes[0]).figures
-        told = eager_share((compiled,)) if compiled is not None else ""
+        if compiled is None:
+            return ""
+        eager = case.variant("original", "eager").figures
+        told = "; ".join(filter(None, (eager_share((compiled,)), compile_share(compiled, eager, case.blocks))))
         return f"{case.name}, compiled as it was: {told}" if told else ""
 
     def _problems(self) -> list[str]:

@@ -127,7 +127,7 @@ def _message_of(error: BaseException) -> str:
 
 def _place_of(error: BaseException) -> str:
     """Where the user's code was: as Dynamo tells it, else the innermost place that is not torch's or Python's own."""
-    traced = re.findall(r'^ *File "(.+)", line (\d+)', str(error).partition("from user code:")[2], re.MULTILINE)
+    traced = _IN_FILE.findall(str(error).partition("from user code:")[2])
     stack = [(f.filename, f.lineno) for f in traceback.extract_tb(error.__traceback__) if f.filename != __file__]
     foreign = (os.path.join(os.path.dirname(torch.__file__), ""), "<frozen ")
     places = traced or [place for place in stack if not place[0].startswith(foreign)] or stack
@@ -859,6 +859,7 @@ _CAUSE = re.compile(r"\s*\n([A-Za-z][^\n]*)")
 _RECOMPILED = re.compile(r"Recompiling function (\S+) in (\S+)")
 _LIMIT = re.compile(r"function: '([^']*)' \((.*?)\)(?:.*?last reason: ([^\n]*))?", re.DOTALL)
 _SKIPPED_GRAPH = re.compile(r"(?:skipping|disabling) cudagraphs?(?: for backward)? due to ([^\n]*)", re.IGNORECASE)
+_IN_FILE = re.compile(r'File "(.+)", line (\d+)')
 _SUPPRESSED = re.compile(r"WON'T CONVERT \S+ (.+?) line (\d+)")
 _ERROR = re.compile(r"^[\w.]+(?:Error|Failed|Exception): [^\n]*", re.MULTILINE)
 _FRAME_LEFT = re.compile(r"will skip tracing the frame \S+ \((.+) line (\d+)\)")
@@ -921,7 +922,7 @@ class Listener(logging.Handler):
         self.recompiles: list[tuple[str, str, str]] = []
         self.limits: list[tuple[str, str, str]] = []
         self.dropped: list[tuple[str, str]] = []
-        self.skips: list[str] = []
+        self.skips: list[tuple[str, str]] = []
         self._rest_dropped: Any = None  # the compile id of the frame whose rest was dropped last
         self.graphs = self.launches = self.operators = 0
 
@@ -964,13 +965,14 @@ class Listener(logging.Handler):
             self.limits.append(parts)
             self._source(parts, text[limit.end() :] if limit else "")
         elif record.funcName == "log_cudagraph_skip_and_bump_counter" or _SKIPPED_GRAPH.search(text):
-            self.skips.append(_SKIPPED_GRAPH.sub(r"\1", text).partition("\n")[0].strip())
+            said, _, behind = _SKIPPED_GRAPH.sub(r"\1", text).partition("Found from")
+            places = [self._shown(f"{file}:{line}") for file, line in _IN_FILE.findall(behind)]
+            self.skips.append((places[-1] if places else "", said.partition("\n")[0].strip(" .")))
 
     def _detail(self, where: str, reason: str, text: str) -> None:
         """Note what else is told of a break; of one that has come up before, only what was missing."""
         known = self.details.setdefault((where, reason), {})
-        blamed = self._blamed if "ackend compiler" in text else []
-        stack = self._stack(blamed)
+        stack = self._stack(self._blamed if "ackend compiler" in text else [])
         for key, value in {**_details(text, self._shown), "stack": stack}.items():
             if value:
                 known.setdefault(key, value)
@@ -1115,10 +1117,8 @@ def attend(listener: Listener, verbose: bool) -> None:
 def described(listener: Listener) -> Json:
     """The reasons, each once with its count, in the order in which they came up, and what else is known of each."""
 
-    def counted(items: Iterable[tuple[str, ...] | str], *keys: str) -> list[Json]:
-        groups = Counter(items)
-        rows = [(item,) if isinstance(item, str) else item for item in groups]
-        return [{**dict(zip(keys, row)), "count": n} for row, n in zip(rows, groups.values())]  # noqa: B905
+    def counted(items: Iterable[tuple[str, ...]], *keys: str) -> list[Json]:
+        return [{**dict(zip(keys, row)), "count": n} for row, n in Counter(items).items()]  # noqa: B905
 
     def sites(items: Iterable[tuple[str, str]]) -> list[Json]:
         rows = counted(items, "where", "reason")
@@ -1135,7 +1135,7 @@ def described(listener: Listener) -> Json:
         "recompiles": functions(listener.recompiles),
         "limit_hits": functions(listener.limits),
         "dropped_frames": sites(listener.dropped),
-        "cudagraph_skips": counted(listener.skips, "reason"),
+        "cudagraph_skips": sites(listener.skips),
     }
 
 

@@ -96,6 +96,8 @@ def _what_to_do(cause: Cause, proof: Proof | None) -> str:
             "remains": f"it is still there with {rules}.",
             "unknown": f"{rules} may remove it{', which was not measured' if proof is None else ''}.",
         }[cause.fate]
+    if cause.category == "CUDA graphs" and cause.note:
+        return cause.note
     if cause.fate == "removed":
         return "it goes away with the fixes of other causes."
     dropped = [name for item in (_dropped(cause, proof) if proof else ()) for name in item.fixes]

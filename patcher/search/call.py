@@ -22,7 +22,7 @@ from patcher.diagnose.diagnosis import Proof, Tried
 from patcher.diagnose.places import Places
 from patcher.harness import plan
 from patcher.harness.forks import Forks
-from patcher.harness.measured import ResultsError
+from patcher.harness.measured import Figures, ResultsError
 from patcher.harness.run import Progress, RunError, signals_as_exceptions
 from patcher.measure import NO_COMPILER, Request, installed, need_torch, options_for
 from patcher.observed import document
@@ -235,7 +235,9 @@ def _leave(asked: Asked, settings: Settings, search: Optimizer, found: Verdict, 
     if state is None:
         return
     files, after = (best.configuration.changed, best.state.after) if best else ((), ())
-    state = replace(state, files=files, after=after)
+    skips = [replace(one, figures=Figures(cudagraph_skips=one.figures.cudagraph_skips)) for one in after]
+    known = state.before if any(one.figures.cudagraph_skips for one in state.before) else (*state.before, *skips)
+    state = replace(state, files=files, before=known, after=after)
     bench, analysis = search.bench, search.analysis
     wanted = Wanted(bench.cases, search.options, bench.python, command=" ".join(asked.command))
     whole = Whole(analysis, settings, wanted, bench.places, state, search.counted, found.seconds)

@@ -416,7 +416,9 @@ class Optimizer:
     def _not_faster(self, state: State) -> str:
         if not self._settles(state):
             return _UNSETTLED
-        return f"{self._no_gain}: {told(self._span(state, 'patched'), self.goal)}"
+        skips = dict.fromkeys(site.reason for one in figures_of(state, "patched") for site in one.cudagraph_skips)
+        skipped = f"; CUDA graphs skipped: {', '.join(skips)}" if skips else ""
+        return f"{self._no_gain}: {told(self._span(state, 'patched'), self.goal)}{skipped}"
 
     @property
     def _no_gain(self) -> str:
