@@ -86,12 +86,7 @@ def suggest(
 
 
 def fix_one(
-    text: str,
-    path: str,
-    rules: Sequence[Rule],
-    settings: Settings,
-    project: Project | None,
-    wanted: Reported,
+    text: str, path: str, rules: Sequence[Rule], settings: Settings, project: Project | None, wanted: Reported
 ) -> str:
     """``text`` with the fix of one finding made, safe or not, and nothing else changed.
 

@@ -469,7 +469,13 @@ def test_an_original_that_does_not_compile_gets_the_settings_for_its_error(searc
     assert found.settings == {"recompile_limit": 64}
     assert "compiled as it was failed" in found.lines[0]
     assert one.base is not None
-    assert [setting.name for setting in for_errors(one.base)] == ["force_parameter_static_shapes", "recompile_limit"]
+    assert [s.name for s in for_errors(one.base, ())] == ["force_parameter_static_shapes", "recompile_limit"]
+    counting = "class Net:\n    def forward(self, x):\n        self.steps += 1\n        return x\n"
+    assert [s.name for s in for_errors(one.base, [counting])] == ["force_parameter_static_shapes"]
+    elsewhere = (
+        "class Net:\n    def forward(self, x):\n        return x\n\n    def step(self):\n        self.steps += 1\n"
+    )
+    assert len(list(for_errors(one.base, [elsewhere]))) == 2
 
 
 def test_a_program_that_compiles_nothing_is_told_to(search: Callable[..., Optimizer]) -> None:
