@@ -198,11 +198,7 @@ class Store:
 
 
 def apply(
-    results: Sequence[FileResult],
-    store: Store | None,
-    tool: str,
-    options: Sequence[str],
-    needed: Sequence[str] = (),
+    results: Sequence[FileResult], store: Store | None, tool: str, options: Sequence[str], needed: Sequence[str] = ()
 ) -> Applied:
     """Write the changed files. With a ``store`` their originals go there first; else ``BackupError``, and no write.
 

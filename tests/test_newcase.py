@@ -316,3 +316,27 @@ def test_a_case_without_blanks_is_run_once(more: str, told: str) -> None:
     assert done.status == 0
     assert done.err[-2].startswith(f"cases/net.py: {told}")
     assert done.err[-1] == "next: fix-compile optimize --case cases/net.py net.py"
+
+
+def test_dictionaries_of_the_module_and_models_that_a_fixture_builds_are_read() -> None:
+    wrote(
+        "net.py",
+        f"{HEAD}class Net(nn.Module):\n    def __init__(self, width, depth):\n        super().__init__()\n\n"
+        "    def forward(self, x):\n        return x\n",
+    )
+    wrote(
+        "tests/test_net.py",
+        "import pytest, torch\nfrom net import Net\nSMALL = {'width': 8, 'depth': 2}\n\n@pytest.fixture\ndef net():\n"
+        "    return Net(**SMALL)\n\ndef test_it(net):\n    net(torch.ones(4, SMALL['width']))\n",
+    )
+    text, _ = made("net.py:Net")
+    assert "return Net(width=8, depth=2)" in text
+    assert "return [((torch.ones(4, 8),), {})]" in text
+    wrote(
+        "tests/test_net.py",
+        "import torch\nfrom net import Net\nSIZES = {'width': 4}\n\ndef build():\n    return Net(SIZES['width'], 1)\n\n"
+        "def test_it():\n    model = build()\n    model(torch.ones(2, 4))\n",
+    )
+    text, _ = made("net.py:Net")
+    assert "return Net(width=4, depth=1)" in text
+    assert "return [((torch.ones(2, 4),), {})]" in text

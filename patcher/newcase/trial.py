@@ -32,4 +32,5 @@ def trial(file: Path, model: str, python: str) -> str:
     if original.figures is None:
         return f"it does not run: {original.message or original.status}"
     kind = "training" if results.cases[0].train else "inference"
-    return f"it runs ({kind}, {len(original.figures.settled)} calls, {original.figures.cold_seconds:.2g} s eager)"
+    calls = len(original.figures.settled)
+    return f"it runs ({kind}, {calls} call{'s' * (calls != 1)}, {original.figures.cold_seconds:.2g} s eager)"

@@ -37,14 +37,25 @@ def built(tree: Tree, seen: Seen) -> Use | None:
 
 def called(tree: Tree, seen: Seen) -> Use | None:
     """A call of an instance of the model, or of its ``forward``, with tensors that can be written down."""
-    for file, building, scope in _calls(tree, seen):
-        names = _bound_to(building, scope)
-        for node in ast.walk(scope):
-            if isinstance(node, ast.Call) and ast.unparse(node.func).removesuffix(".forward") in names:
-                use = _written(tree, file, node, scope, tensors=True)
-                if use is not None and (use.arguments or use.keywords):
-                    return use
+    for file, building, maker in _calls(tree, seen):
+        for scope, names in _named(tree.module(file), building, maker):
+            for node in ast.walk(scope):
+                if isinstance(node, ast.Call) and ast.unparse(node.func).removesuffix(".forward") in names:
+                    use = _written(tree, file, node, scope, tensors=True)
+                    if use is not None and (use.arguments or use.keywords):
+                        return use
     return None
+
+
+def _named(module: ast.Module | None, building: ast.Call, maker: ast.AST) -> Iterator[tuple[ast.AST, frozenset[str]]]:
+    """The names of a new model: in the function that makes it, else in those that call it or have it as a fixture."""
+    yield maker, _bound_to(building, maker)
+    name = maker.name if isinstance(maker, ast.FunctionDef) else ""
+    for scope in ast.walk(module) if module and name else ():
+        if isinstance(scope, ast.FunctionDef) and scope is not maker:
+            made = [n for n in ast.walk(scope) if isinstance(n, ast.Call) and ast.unparse(n.func) == name]
+            given = [argument.arg for argument in scope.args.args if argument.arg == name]
+            yield scope, frozenset(given).union(*(_bound_to(call, scope) for call in made))
 
 
 def _calls(tree: Tree, seen: Seen) -> Iterator[tuple[Path, ast.Call, ast.AST]]:
@@ -62,22 +73,24 @@ def _calls(tree: Tree, seen: Seen) -> Iterator[tuple[Path, ast.Call, ast.AST]]:
                     yield file, node, scope
 
 
-def _bound_to(building: ast.Call, scope: ast.AST) -> set[str]:
+def _bound_to(building: ast.Call, scope: ast.AST) -> frozenset[str]:
     """The names that a new model gets in a scope: also behind ``.eval()`` and the like."""
     names = set[str]()
     for node in ast.walk(scope):
         if isinstance(node, ast.Assign) and any(inside is building for inside in ast.walk(node.value)):
             names |= {ast.unparse(target) for target in node.targets}
-    return names
+    return frozenset(names)
 
 
 def _written(tree: Tree, file: Path, call: ast.Call, scope: ast.AST, tensors: bool) -> Use | None:
     """The call with the values of local names in their places; None where one is not known."""
-    resolving = _Resolving(tree, file, _locals(scope), tensors)
-    if any(isinstance(a, ast.Starred) for a in call.args) or any(k.arg is None for k in call.keywords):
+    module = tree.module(file)
+    above = ast.Module([one for one in module.body if isinstance(one, ast.Assign)] if module else [], [])
+    resolving = _Resolving(tree, file, {**_locals(above), **_locals(scope)}, tensors)
+    if any(isinstance(a, ast.Starred) for a in call.args):
         return None
     arguments = [resolving.text(argument) for argument in call.args]
-    keywords = [(str(keyword.arg), resolving.text(keyword.value)) for keyword in call.keywords]
+    keywords = [pair for keyword in call.keywords for pair in resolving.pairs(keyword)]
     texts = [*arguments, *(text for _, text in keywords)]
     if any(not text or len(text) > _SMALL for text in texts):
         return None
@@ -113,6 +126,15 @@ class _Resolving:
         written = self._of(copy.deepcopy(expression), 0)
         return ast.unparse(written) if written is not None else ""
 
+    def pairs(self, keyword: ast.keyword) -> list[tuple[str, str]]:
+        """What a keyword gives, also ``**`` of a dictionary that is known; "" as text where it is not."""
+        if keyword.arg is not None:
+            return [(keyword.arg, self.text(keyword.value))]
+        known = self._of(keyword.value, 0)
+        if not isinstance(known, ast.Dict):
+            return [("", "")]
+        return [(str(getattr(k, "value", "")), ast.unparse(v)) for k, v in zip(known.keys, known.values, strict=True)]
+
     def _of(self, node: ast.expr, depth: int) -> ast.expr | None:
         if depth > 6:
             return None
@@ -133,6 +155,10 @@ class _Resolving:
             return self._with(node, node.elts, depth, lambda parts: type(node)(list(parts), ast.Load()))
         if isinstance(node, ast.Dict) and all(isinstance(key, ast.Constant) for key in node.keys):
             return self._with(node, node.values, depth, lambda parts: ast.Dict(node.keys, list(parts)))
+        if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+            held = self._of(node.value, depth + 1)
+            pairs = zip(held.keys, held.values, strict=True) if isinstance(held, ast.Dict) else ()
+            return next((v for k, v in pairs if getattr(k, "value", None) == node.slice.value), None)
         return self._call(node, depth) if isinstance(node, ast.Call) else None
 
     def _with(self, node: ast.expr, parts: Sequence[ast.expr], depth: int, make: object) -> ast.expr | None:

@@ -64,11 +64,7 @@ class Bookkeeping(Analysis):
         self.stored = stored
 
     def methods(
-        self,
-        functions: list[ast.FunctionDef],
-        index: frozenset[str],
-        buffers: frozenset[str],
-        tensors: frozenset[str],
+        self, functions: list[ast.FunctionDef], index: frozenset[str], buffers: frozenset[str], tensors: frozenset[str]
     ) -> Iterator[CacheMethod]:
         """Those of ``functions`` that read or write the index; ``tensors``: the cache's integer tensors."""
         readers = {

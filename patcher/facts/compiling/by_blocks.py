@@ -33,11 +33,7 @@ class BlockByBlock(Analysis):
         self._names: dict[ast.AST, str] = {}
 
     def written(
-        self,
-        site: CompileSite,
-        paths: Sequence[str],
-        given: Sequence[TorchSetting] = (),
-        at: Template | None = None,
+        self, site: CompileSite, paths: Sequence[str], given: Sequence[TorchSetting] = (), at: Template | None = None
     ) -> ByBlocks | str:
         """The call with its arguments and those ``given``, for the lists at ``paths``; or why it cannot be written.
 

@@ -556,10 +556,7 @@ class Project:
     """
 
     def __init__(
-        self,
-        summaries: Iterable[ModuleSummary] = (),
-        whole: bool = True,
-        compiled: Collection[str] = (),
+        self, summaries: Iterable[ModuleSummary] = (), whole: bool = True, compiled: Collection[str] = ()
     ) -> None:
         self.whole = whole
         self.modules = {s.path: s for s in summaries}

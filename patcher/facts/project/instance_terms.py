@@ -13,11 +13,7 @@ _OPERATORS = (ast.Add, ast.Sub, ast.Mult, ast.FloorDiv)
 
 
 def instance_terms(
-    e: ast.expr,
-    instance: frozenset[Definition],
-    syntax: Syntax,
-    flow: Flow,
-    depth: int = 40,
+    e: ast.expr, instance: frozenset[Definition], syntax: Syntax, flow: Flow, depth: int = 40
 ) -> ast.expr | None:
     """``e``, a number or a tensor of one, with what ``instance`` binds called self; None when that cannot be."""
     if depth == 0:
