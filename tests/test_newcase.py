@@ -15,6 +15,7 @@ from patcher.cli.patching import with_cases
 from patcher.config import ConfigError
 from patcher.harness.cases import CaseError, find
 from patcher.newcase.call import Asked, case, kept, overview
+from patcher.newcase.text import _larger
 
 
 @pytest.fixture(autouse=True)
@@ -340,3 +341,17 @@ def test_dictionaries_of_the_module_and_models_that_a_fixture_builds_are_read() 
     text, _ = made("net.py:Net")
     assert "return Net(width=4, depth=1)" in text
     assert "return [((torch.ones(2, 4),), {})]" in text
+
+
+@pytest.mark.parametrize(
+    ("call", "larger"),
+    [
+        ("((torch.randn(4, 8), torch.ones(1)), {})", "((torch.randn(5, 8), torch.ones(1)), {})"),
+        ("((torch.randint(0, 9, (2, 16)),), {})", "((torch.randint(0, 9, (3, 16)),), {})"),
+        ("((torch.randn(4, 8), torch.randn(2, 8)), {})", ""),
+        ("((torch.randn(4, 8), torch.arange(4)), {})", ""),
+        ("((3,), {})", ""),
+    ],
+)
+def test_a_found_call_also_has_a_larger_batch(call: str, larger: str) -> None:
+    assert _larger(call) == larger

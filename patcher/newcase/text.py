@@ -15,6 +15,7 @@ from patcher.newcase.tree import Seen, Tree
 from patcher.newcase.values import BLANK, Building, Value
 
 _WIDTH = 100
+_SHAPED = ("empty", "ones", "rand", "randint", "randn", "zeros")
 
 
 @dataclass(frozen=True)
@@ -26,8 +27,8 @@ class Written:
     sources: tuple[str, ...]
 
 
-def written(tree: Tree, model: Seen, made: Building, given: Inputs) -> Written:
-    """The file for a model. It is valid Python, also with blanks."""
+def written(tree: Tree, model: Seen, made: Building, given: Inputs, twice: bool = False) -> Written:
+    """The file for a model. It is valid Python, also with blanks. ``twice``: a found call also with a larger batch."""
     shown = tree.shown(model.path)
     sources = [f"built as in {made.use.where}"] if made.use else []
     sources += [f"called as in {given.use.where}"] if given.use else []
@@ -38,7 +39,7 @@ def written(tree: Tree, model: Seen, made: Building, given: Inputs) -> Written:
     lines += [*_called(f"    return {model.name}", made.values, "    "), "", ""]
     if given.use is not None:
         lines += ["def calls():", '    """The calls to make, each its arguments and keywords."""']
-        lines += [f"    # as in {given.use.where}", *_used(given)]
+        lines += [f"    # as in {given.use.where}", *_used(given, twice)]
     else:
         lines += ["def calls():", '    """The calls to make: two sizes of the batch, so that recompiles are seen."""']
         lines += ["    return [_inputs(2), _inputs(3)]", "", "", f"def _inputs({BATCH}):"]
@@ -88,16 +89,33 @@ def _flat(value: Value) -> str:
     return f"{value.text}()" if called else value.text
 
 
-def _used(given: Inputs) -> list[str]:
+def _used(given: Inputs, twice: bool) -> list[str]:
     assert given.use is not None
     arguments = f"({', '.join(given.use.arguments)}{',' if len(given.use.arguments) == 1 else ''})"
     keywords = ", ".join(f'"{name}": {text}' for name, text in given.use.keywords)
-    flat = f"    return [({arguments}, {{{keywords}}})]"
+    flat = f"({arguments}, {{{keywords}}})"
     if len(flat) <= _WIDTH:
-        return [flat]
+        larger = _larger(flat) if twice else ""
+        return (
+            ["    return [", f"        {flat},", f"        {larger},", "    ]"] if larger else [f"    return [{flat}]"]
+        )
     lines = ["    arguments = (", *(f"        {argument}," for argument in given.use.arguments), "    )"]
     lines += ["    keywords = {", *(f'        "{name}": {text},' for name, text in given.use.keywords), "    }"]
     return [*lines, "    return [(arguments, keywords)]"]
+
+
+def _larger(call: str) -> str:
+    """A call with one more in the first dimension of its tensors; "" where that is not the same in all of them."""
+    tree, sizes = ast.parse(call, mode="eval"), set[int]()
+    for node in (n for n in ast.walk(tree) if isinstance(n, ast.Call) and ast.unparse(n.func).startswith("torch.")):
+        name = ast.unparse(node.func).removeprefix("torch.")
+        shape = node.args[2:] if name == "randint" else node.args
+        shape = shape[0].elts if shape and isinstance(shape[0], ast.Tuple | ast.List) else shape
+        size = getattr(shape[0], "value", 0) if shape and name in _SHAPED else 0
+        sizes.add(size)
+        if isinstance(size, int) and size > 1:
+            shape[0] = ast.Constant(size + 1)
+    return ast.unparse(tree) if len(sizes - {1}) == 1 and 0 not in sizes else ""
 
 
 def file_for(model: Seen, root: Path) -> Path:

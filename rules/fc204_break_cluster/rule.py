@@ -12,19 +12,7 @@ from patcher.facts.syntax.classes import self_name
 from patcher.facts.zones.clusters import Cluster, Clusters
 from patcher.facts.zones.scripting import Scripting
 from patcher.facts.zones.uncaptured import UncapturedReads
-from patcher.rule import (
-    Applicability,
-    Code,
-    Cost,
-    Decorate,
-    Edit,
-    Example,
-    Finding,
-    Fix,
-    MoveTail,
-    NearMiss,
-    Rule,
-)
+from patcher.rule import Applicability, Code, Cost, Decorate, Edit, Example, Finding, Fix, MoveTail, NearMiss, Rule
 from rules.fc204_break_cluster.examples import INVALID, VALID
 
 #: Where a word of a class's name begins: ``SmolVLAPolicy`` is of three.

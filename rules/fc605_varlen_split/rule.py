@@ -8,20 +8,7 @@ from typing import ClassVar
 
 from patcher.facts import Facts
 from patcher.facts.chunked.packed_attention import PackedAttention, PackedAttentions
-from patcher.rule import (
-    Applicability,
-    Code,
-    Cost,
-    Edit,
-    Example,
-    Finding,
-    Fix,
-    Insert,
-    NearMiss,
-    Replace,
-    Rule,
-    block,
-)
+from patcher.rule import Applicability, Code, Cost, Edit, Example, Finding, Fix, Insert, NearMiss, Replace, Rule, block
 from rules.fc605_varlen_split.examples import INVALID, VALID
 
 
