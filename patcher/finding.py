@@ -243,7 +243,7 @@ def _taken_in(node: ast.AST, rule: Rule, facts: Facts) -> bool:
 
     Not where its fix was chosen by name, as a search does that tries both.
     """
-    if not rule.removed_by or not facts.ask(InForce).takes_in(node, rule.removed_by):
+    if not rule.removed_by or not facts.ask(InForce).takes_in(rule.removed_by):
         return False
     only = facts.settings.only
     return only is None or Unit(rule.code, facts.path, facts.syntax.scope_of(node)) not in only
@@ -367,8 +367,6 @@ def _placed(rule: Rule, finding: Finding, facts: Facts, quiet: Suppressions, pat
         if reason:
             finding = replace(finding, fix=None, strategy="", assumption=reason)
     reach = facts.ask(Frequency).of(finding.node)
-    if reach.often in (Often.NEVER, Often.ELSEWHERE) and finding.applicability is Applicability.SAFE:
-        finding = replace(finding, fix=None, strategy="", assumption=f"it runs {reach}")
     if finding.applicability is Applicability.SAFE and (scripted := _why_scripted(finding.fix, facts)):
         assert finding.fix is not None
         unsafe = replace(finding.fix, applicability=Applicability.UNSAFE)

@@ -12,7 +12,6 @@ from patcher.facts.caching.caches import Cache, Caches
 from patcher.facts.syntax.tree import dotted
 from patcher.facts.tables import torch_api as api
 from patcher.facts.tensor_state import TensorState, TensorStates
-from patcher.facts.zones.uncaptured import UncapturedReads
 from patcher.rule import (
     Applicability,
     Code,
@@ -102,9 +101,9 @@ class KVCacheMutation(Rule):
         Eager code computes what it did before: a graph break, its absence and ``torch.compiler.disable`` change nothing
         outside of compiled code. Decorating imports ``torch._dynamo`` when the class is defined. Where a break is an
         error (``fullgraph=True`` or ``torch.export``, anywhere in the files that are looked at), adding one or a zone
-        is unsafe. So is a zone that nobody asked for, unless no setting of Dynamo takes a graph through the method:
-        a read by itself is captured with ``fullgraph=True`` and with the capture flags. A break is taken out only where
-        nothing else can be called by its name, and where its line holds nothing else and its block does.
+        is unsafe. So is a zone that nobody asked for: reads are captured with ``fullgraph=True`` and with the capture
+        flags. A break is taken out only where nothing else can be called by its name, and where its line holds nothing
+        else and its block does.
         A class is a cache when it has a buffer of three dimensions or more and integers that its initialiser makes,
         a method that writes the buffer at a place computed from these integers, one that adds to them, and one that
         reads a prefix or all of the buffer. Counters, running statistics, queues that wrap round, rows that are
@@ -1075,9 +1074,7 @@ def _findings(cache: Cache, method: CacheMethod, facts: Facts) -> Iterator[Findi
     if strategy == "auto":
         message = f"{message} ({obstacle})"
     edits = _zone(method, facts) if zone else _break(method, facts)
-    first, last = method.function.body[0], method.function.body[-1]
-    lost = strategy == "auto" and facts.ask(UncapturedReads).first(method.function, first, last) is None
-    risky = lost or facts.project.one_graph
+    risky = strategy == "auto" or facts.project.one_graph
     fix = Fix(edits, Applicability.UNSAFE if risky else Applicability.SAFE)
     yield Finding(method.function, message, fix, _ONE_GRAPH if risky else "", "eager-zone" if zone else "graph-break")
 

@@ -51,6 +51,7 @@ train = True
 def make(): return Tower()
 calls = [(torch.tensor(g),) for g in ([[1, 2, 4]], [[2, 4, 2]], [[1, 2, 2], [1, 4, 4]])]
 """,
+        unsafe=True,
     ),
     Example(
         title="a result that may be handed in keeps its way through the graph",
@@ -175,6 +176,7 @@ ids = torch.tensor([[0, 1, 0, 0, 0, 0], [0, 0, 1, 0, 0, 0]])
 mask = torch.tensor([[1, 1, 1, 0, 0, 0], [1, 1, 1, 0, 0, 0]])
 calls = [(ids, torch.tensor([[2, 2], [1, 3]]), mask), (ids, torch.tensor([[1, 2], [2, 1]]), mask)]
 """,
+        unsafe=True,
     ),
     Example(
         title="layers first, then the reads",
@@ -217,6 +219,7 @@ train = True
 def make(): return Points()
 calls = [(torch.linspace(0, 1, 12 * n).view(4, n, 3),) for n in (3, 4)]
 """,
+        unsafe=True,
     ),
     Example(
         title="a loop between two layers",
@@ -430,45 +433,6 @@ def make(): return Attention()
 calls = [(torch.linspace(0, 1, 24).view(2, 4, 3), torch.tensor(m) > 0) for m in ([[1, 0, 1, 1], [0, 1, 1, 1]],)]
 """,
         unsafe=True,
-    ),
-    Example(
-        title="whoever wrote it has looked at what gets compiled",
-        before="""\
-class Net(nn.Module):
-    def sizes(self, gathered):
-        gathered = [s[0].item() for s in gathered]
-        # not by `tolist`, for that is a graph break (inductor)
-        return gathered
-
-    def forward(self, x, gathered):
-        return [p.sum() for p in x.split(self.sizes(gathered))]
-""",
-        after=None,
-        run="""\
-def make(): return Net()
-calls = [(torch.ones(5), torch.tensor(s)) for s in ([[2], [3]], [[1], [4]])]
-""",
-    ),
-    Example(
-        title="a call that nothing is known of",
-        before="""\
-import json
-
-
-class Net(nn.Module):
-    def spans(self, mask, found=None):
-        for row in mask:
-            found = json.loads(json.dumps(row.tolist()))
-        return torch.tensor(found)
-
-    def forward(self, x, mask):
-        return x * self.spans(mask)
-""",
-        after=None,
-        run="""\
-def make(): return Net()
-calls = [(torch.ones(3), torch.ones(2, 3))]
-""",
     ),
     Example(
         title="a flag says whether it reads",
@@ -722,28 +686,6 @@ class Net(nn.Module):
             return torch.arange(row.tolist()[0]) + row.sum().item()
 
         return self.lin(x) + one(grid[0]).sum()
-""",
-    ),
-    NearMiss(
-        title="layers that are mapped, and a property that computes",
-        source="""\
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.lin = nn.Linear(4, 4)
-
-    @property
-    def table(self):
-        return torch.ones(9, 4) @ self.lin.weight
-
-    def mapped(self, x, sizes):
-        return torch.cat(list(map(self.lin, x.split(sizes.tolist() + sizes.tolist()))))
-
-    def picked(self, sizes):
-        return [self.table[size] for size in sizes.tolist() + sizes.flip(0).tolist()]
-
-    def forward(self, x, sizes):
-        return self.mapped(x, sizes), self.picked(sizes)
 """,
     ),
     NearMiss(

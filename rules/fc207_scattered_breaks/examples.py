@@ -297,25 +297,6 @@ class Net(nn.Module):
         reported=True,
         extents=_shown("Box.__init__", "Box.__bool__"),
     ),
-    NearMiss(
-        """\
-class Net(nn.Module):
-    @property
-    def level(self):
-        return self._level
-
-    @level.setter
-    def level(self, x):
-        self._level = x.mean() if x.sum() > 3 else x.amax()
-
-    def forward(self, x):
-        self.level = x * 2
-        return x - self.level
-""",
-        "there are two of that name",
-        reported=True,
-        extents=_shown("Net.level"),
-    ),
     _miss(
         "whoever wrote it has looked at how it is compiled",
         _PLAIN.replace("        if", "        # compiled in two parts, on purpose: torch.compile\n        if"),

@@ -25,7 +25,6 @@ _PLAIN = frozenset(
         "typing.override",
     }
 )
-_DESCRIPTORS = frozenset({"staticmethod", "classmethod", "property"})
 #: Packages whose decorators compile, or register, what they are given.
 _MAKERS = frozenset({"torch", "triton", "numba", "jax", "typing", "typing_extensions", "abc", "contextlib"})
 #: Methods with names of Python's own that are called as any other.
@@ -60,11 +59,9 @@ class ScatteredBreaks(Rule):
         up, and never more than half of all that graphs hold: what would take the model itself is no fix.
         An operator counts as one, a matrix product or an LSTM as well: read which function it is.
         ``fullgraph=True`` and ``torch.export`` fail at it.
-        Not fixed are a function that is compiled itself, ``forward`` of a model that was run, coroutines, generators
-        (their bodies run where they are asked), functions that stand in others or call themselves, methods that Python
-        calls by itself, what is given to a decorator of a compiler or registry, what looks at its callers, files that
-        ask functions for their code or defaults, and what has a comment on how it is compiled. A decorator of the
-        project is taken to call what it is given, and to ask it for nothing else.
+        Not fixed when it is compiled itself or the ``forward`` of a model that was run, a coroutine or generator, made
+        in another function, called by Python itself (``__add__``), given to a decorator of a compiler or registry, in
+        a file that uses ``torch.jit.script``, or has a comment on how it is compiled.
 
     References:
         PyTorch, "torch.compiler.disable"; "Skip calling `torch.compiler.disable()`d function" (graph break GB0098).
@@ -89,46 +86,32 @@ class ScatteredBreaks(Rule):
             f" break): {extent.graphs} of {extent.of_graphs} graphs are started for {extent.operators} of"
             f" {extent.of_operators} operators, which would run eagerly"
         )
-        why = _why_not(node, facts)
         disable = facts.writing.spelled("torch.compiler.disable", node)
-        if not why and (disable is None or not facts.ask(Clusters).has_early(disable.partition(".")[0], node)):
-            why = "`torch` is not imported above it"
-        if why or disable is None:
-            yield Finding(node, message, assumption=why)
-            return
-        yield Finding(node, message, Fix((Decorate(node, Code(disable)),), Applicability.UNSAFE), _LITTLE)
+        early = disable is not None and facts.ask(Clusters).has_early(disable.partition(".")[0], node)
+        if disable is not None and early and _is_callable(node, facts):
+            yield Finding(node, message, Fix((Decorate(node, Code(disable)),), Applicability.UNSAFE), _LITTLE)
+        else:
+            yield Finding(node, message, assumption=f"`{node.name}` is not called as a plain function")
 
     invalid: ClassVar[tuple[Example, ...]] = INVALID
     valid: ClassVar[tuple[NearMiss, ...]] = VALID
 
 
-def _why_not(function: FunctionNode, facts: Facts) -> str:
-    """Why it cannot be left out of graphs; "" where it can."""
+def _is_callable(function: FunctionNode, facts: Facts) -> bool:
+    """Whether others call it as a function, so that it can be left out of graphs."""
     name, syntax = function.name, facts.syntax
-    if isinstance(function, ast.AsyncFunctionDef):
-        return f"`{name}` is a coroutine"
-    if syntax.own(function, ast.Yield, ast.YieldFrom):
-        return f"`{name}` is a generator, which runs where it is asked"
-    if syntax.function_of(function) is not None:
-        return f"`{name}` is made anew with every call of the function around it"
-    if facts.scripted:
-        return "`torch.jit.script` is used in this file"
-    if name.startswith("__") and name.endswith("__") and name not in _CALLED:
-        return f"Python calls `{name}` by itself"
-    scope = syntax.scope_of(function)
-    if sum(syntax.scope_of(f) == scope for f in syntax.functions) > 1:
-        return f"there is more than one `{scope}`"
+    if isinstance(function, ast.AsyncFunctionDef) or syntax.own(function, ast.Yield, ast.YieldFrom) or facts.scripted:
+        return False
+    special = name.startswith("__") and name.endswith("__") and name not in _CALLED
+    if special or syntax.function_of(function) is not None:
+        return False
     if facts.ask(Clusters).is_handed_over(function) or _is_model(function, facts):
-        return f"`{name}` is what gets compiled"
-    for d in function.decorator_list:
-        called = d.func if isinstance(d, ast.Call) else d
-        what = syntax.qualified(called) or ast.unparse(called)
-        if what not in _PLAIN | _DESCRIPTORS and what.partition(".")[0] in _MAKERS:
-            return f"`@{ast.unparse(called)}` takes the function as it is"
-    if told := facts.ask(Clusters).why_not_wrapped(function):
-        return told
-    line = facts.comments.about_compiling(function.lineno, function.end_lineno or function.lineno)
-    return f"the comment in line {line} speaks of how it is compiled: whoever wrote it has looked" if line else ""
+        return False
+    called = [getattr(d, "func", d) for d in function.decorator_list]
+    names = {syntax.qualified(d) or ast.unparse(d) for d in called} - _PLAIN
+    if any(what.partition(".")[0] in _MAKERS for what in names):
+        return False
+    return facts.comments.about_compiling(function.lineno, function.end_lineno or function.lineno) is None
 
 
 def _is_model(function: FunctionNode, facts: Facts) -> bool:

@@ -78,7 +78,7 @@ class HiddenRead(Rule):
         if found is None or found.named:  # FC201 tells of those
             return
         settings = taken_in_by(found.way, facts.settings.target_torch)
-        if settings and facts.ask(InForce).takes_in(node, settings):
+        if facts.ask(InForce).takes_in(settings):
             return
         taken = "".join(f"; `{name}` takes it into the graph" for name in sorted(settings)[:1])
         counted = _counted(found.node, facts)

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
-from patcher.facts.running.by_default import ByDefault
 from patcher.facts.running.frequency import Frequency, Often
 from patcher.facts.syntax.classes import self_name
 from patcher.facts.syntax.tree import FunctionNode, dotted, last_name
@@ -34,14 +33,13 @@ class Worth(Analysis):
 
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts)
-        self.by_default = facts.ask(ByDefault)
         self.frequency = facts.ask(Frequency)
         self.endings = facts.ask(Endings)
 
     def why_not(self, call: ast.Call, statement: ast.stmt) -> str | None:
         """None when ``call``, which writes a message, may break the graph of a model that is used as it is meant."""
         reach = self.frequency.of(call)
-        if reach.often in (Often.ONCE, Often.FLAG, Often.NEVER, Often.ELSEWHERE, Often.ERROR):
+        if reach.often in (Often.ONCE, Often.FLAG, Often.ERROR):
             return f"it runs {reach}"
         if (misused := self._why_misused(call)) is not None:
             return misused

@@ -69,7 +69,7 @@ class UntracedCall(Rule):
         assert isinstance(node, ast.Call)
         for found in facts.ask(UntracedCalls).at(node):
             settings = taken_in_by(_WAYS.get(found.name, ""), facts.settings.target_torch)
-            if facts.ask(UntracedCalls).is_elsewhere(node) or facts.ask(InForce).takes_in(node, settings):
+            if facts.ask(UntracedCalls).is_elsewhere(node) or facts.ask(InForce).takes_in(settings):
                 return
             taken = "".join(f"; `torch._dynamo.config.{name}` takes it into the graph" for name in sorted(settings))
             fix = _constant(node, found.name, facts) if found.node is node else None

@@ -320,18 +320,6 @@ class Net(Base):
         unsafe=True,
         evidence=(Varied("", "Net._gather", "items", None),),
     ),
-    Example(
-        title="read up to the end",
-        before="""class Net(nn.Module):
-    def forward(self, x, parts):
-        y = torch.cat(parts)
-        h = x.sin() + y.mean()
-        return h / len(parts)
-""",
-        after=None,
-        run=_PARTS,
-        evidence=(Varied("", "Net.forward", "parts", None),),
-    ),
 )
 
 VALID: tuple[NearMiss, ...] = (

@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from patcher.facts import Facts
+from patcher.facts.compiling.sites import CompileSite, CompileSites
 from patcher.facts.running.eager_calls import EagerCalls
-from patcher.facts.running.preparation import Preparation, Split
 from patcher.facts.running.variations import Variations
 from patcher.facts.syntax.classes import self_name
-from patcher.facts.syntax.tree import FunctionNode
-from patcher.facts.syntax.written import all_parameters
+from patcher.facts.syntax.tree import FunctionNode, dotted, last_name
+from patcher.facts.syntax.written import all_parameters, is_stored
+from patcher.facts.zones.cuts import Cuts
 from patcher.rule import (
     Applicability,
     Code,
@@ -29,11 +30,11 @@ from patcher.rule import (
     Where,
     filled,
 )
-from rules.fc702_split_forward.compiled_models import CompiledModel, CompiledModels
 from rules.fc702_split_forward.examples import INVALID, VALID
 
 _CORE = "_forward_core"
-_WIDTH = 110
+#: What gives a list of a list.
+_LISTS = frozenset("list tuple sorted reversed zip enumerate map filter chain".split())
 
 
 class SplitForward(Rule):
@@ -59,9 +60,12 @@ class SplitForward(Rule):
         Unsafe. Eager results are the same: the same statements run in the same order, one call deeper. But the
         preparation is not compiled, with all layers that it runs, and whoever compiles the whole model elsewhere gains
         nothing: a case for the harness needs a ``compile`` of its own, that compiles ``_forward_core`` where there is
-        one. Not fixed is a ``forward`` that reads the list up to its end, whose rest needs a name without a value on
-        some path, that is decorated or a generator, or one in a class that has such a method already. Values that the
-        rest is given stay alive until it returns.
+        one. Not fixed when:
+
+        - the list is read up to the end of ``forward``,
+        - the rest needs a name that may have no value, or what a function of the preparation reads changes later,
+        - ``forward`` is a generator, or has a decorator that is not known,
+        - the class has another ``_forward_core``.
 
     References:
         The training setup of the nanoVLM report; PyTorch, "Recompilation" (guards on containers).
@@ -96,43 +100,47 @@ def _definition(forward: ast.FunctionDef, facts: Facts) -> Iterator[Finding]:
         return
     if not facts.is_module_class(cls):
         return
-    split = facts.ask(Preparation).split(forward, lists)
-    if split is None:
+    last = _last_read(forward.body, lists)
+    rest = forward.body[last + 1 :]
+    if last < 0 or not rest or _hands_on(rest) or facts.writing.fresh_attribute(_CORE, cls) != _CORE:
+        return
+    cut = facts.ask(Cuts).of(forward, rest[0])
+    if cut is None:
         return
     items = " and ".join(f"`{name}`" for name in lists)
     message = (
         f"`forward` was compiled again for other numbers of items in {items}: only what follows should be compiled"
     )
-    if isinstance(split, Split) and facts.writing.fresh_attribute(_CORE, cls) != _CORE:
-        split = f"`{_CORE}` is another thing already"
-    if isinstance(split, str):
-        yield Finding(forward, message, assumption=split)
-        return
     owner = facts.qualname(cls) or cls.name
-    here = [m for m in facts.ask(CompiledModels).all if owner in (m.cls, *_inheriting(m.cls, facts))]
-    edits = [edit for m in here for edit in _core_compiled(m, facts)]
-    others = sorted(m.call.lineno for m in here if not _core_compiled(m, facts))
+    here = [site for site, name in _models(facts) if owner in (name, *_inheriting(name, facts))]
+    others = sorted(site.node.lineno for site in here if not _core_compiled(site, facts))
     assumption = f"`model.{_CORE}` is compiled, not the model"
     assumption += f" (by hand in line {others[0]})" if others else ""
-    doubtful = [f"`{h.name}`" for h in split.handed if not h.sure]
-    assumption += f"; {' and '.join(doubtful)} {'are no lists' if doubtful[1:] else 'is no list'}" if doubtful else ""
-    yield Finding(forward, message, Fix((_moved(forward, me, split), *edits), Applicability.UNSAFE), assumption)
+    header = facts.ask(Cuts).header(forward, cut, _CORE, me, True)
+    moved = MoveTail(forward, rest[0], Code(header.template, header.parts), Code(f"return {header.call}"))
+    edits = [edit for site in here for edit in _core_compiled(site, facts)]
+    yield Finding(forward, message, Fix((moved, *edits), Applicability.UNSAFE), f"{assumption}; the rest gets no list")
+
+
+def _models(facts: Facts) -> list[tuple[CompileSite, str]]:
+    """The places that compile a whole model, with its class, where that is plain to see."""
+    sites = facts.ask(CompileSites).all
+    return [(s, s.cls) for s in sites if s.model is not None and s.cls is not None and isinstance(s.node, ast.Call)]
 
 
 def _call(call: ast.Call, facts: Facts) -> Iterator[Finding]:
     """A call that compiles a whole model of another file, which has a core."""
-    model = next((m for m in facts.ask(CompiledModels).all if m.call is call), None)
-    if model is None:
-        return
-    owners = [model.cls, *_inheriting(model.cls, facts)]
-    owner = next((c for c in owners if f"{c}.forward" in facts.ask(Variations).functions), None)
-    if owner is None or not any(v.dim is None for v in facts.ask(Variations).of(f"{owner}.forward")):
+    site, cls = next(((s, name) for s, name in _models(facts) if s.node is call), (None, ""))
+    varied = facts.ask(Variations)
+    owners = (c for c in (cls, *_inheriting(cls, facts)) if any(v.dim is None for v in varied.of(f"{c}.forward")))
+    owner = next(owners, None)
+    if site is None or owner is None:
         return
     if f"{owner}.forward" in facts.ask(Variations).definitions:
         return
     summary = facts.project.known_class(owner)
     message = "the whole model is compiled, which is given a list: each number of items compiles it again"
-    edits = _core_compiled(model, facts) if summary is not None and _CORE in summary.methods else ()
+    edits = _core_compiled(site, facts) if summary is not None and _CORE in summary.methods else ()
     if edits:
         yield Finding(call, message, Fix(edits, Applicability.UNSAFE), f"`{_CORE}` is what computes")
     else:
@@ -157,46 +165,68 @@ def _inheriting(cls: str, facts: Facts) -> list[str]:
     return [] if summary is None or "forward" in summary.methods else [m for m in methods if m != cls]
 
 
-def _moved(forward: ast.FunctionDef, me: str, split: Split) -> MoveTail:
-    parts: list[ast.expr] = []
-
-    def hole(e: ast.expr) -> str:
-        parts.append(e)
-        return f"{{{len(parts) - 1}}}"
-
-    written = [me]
-    for h in split.handed:
-        text = h.name + (f": {hole(h.annotation)}" if h.annotation is not None else "")
-        equals = "=" if h.annotation is None else " = "
-        written.append(text + (f"{equals}{hole(h.default)}" if h.default is not None else ""))
-    result = f" -> {hole(forward.returns)}" if forward.returns is not None else ""
-    width = sum(map(len, written)) + sum(len(ast.unparse(p)) for p in parts) + forward.col_offset
-    inside = ", ".join(written) if width < _WIDTH else "\n" + "".join(f"    {w},\n" for w in written)
-    call = f"return {me}.{_CORE}({', '.join(h.name for h in split.handed)})"
-    header = Code(f"def {_CORE}({inside}){result}:", tuple(parts))
-    return MoveTail(forward, split.first, header, Code(call))
-
-
-def _core_compiled(model: CompiledModel, facts: Facts) -> tuple[Edit, ...]:
+def _core_compiled(site: CompileSite, facts: Facts) -> tuple[Edit, ...]:
     """What makes of a call that compiles the whole model one that compiles its core; nothing where that is not sure."""
-    statement, held, call = facts.syntax.statement_of(model.call), model.held, model.call
-    if held is None or "_orig_mod" in facts.syntax.names_in(facts.syntax.tree):
+    call, held, statement = site.node, site.held, facts.syntax.statement_of(site.node)
+    if held is None or dotted(held) is None or not facts.syntax.alone(statement) or not isinstance(call, ast.Call):
         return ()
     core = Code(f"{{0}}.{_CORE}", (held,))
-    if model.form == "again" and isinstance(statement, ast.Assign):
+    if site.form == "again" and isinstance(statement, ast.Assign):
         old = next((a for a in (*call.args, *(k.value for k in call.keywords)) if _same(a, statement.targets[0])), None)
         return () if old is None else (Replace(statement.targets[0], core), Replace(old, core))
-    if model.form == "built" and model.model in call.args:
-        again = filled(call, {model.model: core})
-        built = Code("{0} = {1}", (held, model.model))
-        return (ReplaceStatements((statement,), (built, Code(f"{{0}}.{_CORE} = {{1}}", (held, again)))),)
-    if model.form == "in place":
-        given = "".join(f", {'**' if n == '**' else f'{n}='}{{{i + 1}}}" for i, (n, _) in enumerate(model.arguments))
-        torch = facts.writing.spelled("torch.compile", call)
-        code = Code(f"{{0}}.{_CORE} = {torch}({{0}}.{_CORE}{given})", (held, *(v for _, v in model.arguments)))
-        return (ReplaceStatements((statement,), (code,)),) if torch is not None else ()
+    if site.form == "built" and site.model in call.args and site.model is not None:
+        built = Code("{0} = {1}", (held, site.model))
+        again = Code(f"{{0}}.{_CORE} = {{1}}", (held, filled(call, {site.model: core})))
+        return (ReplaceStatements((statement,), (built, again)),)
+    torch = facts.writing.spelled("torch.compile", call)
+    if site.form == "in place" and torch is not None:
+        given = "".join(f", {'**' if n == '**' else f'{n}='}{{{i + 1}}}" for i, (n, _) in enumerate(site.arguments))
+        code = Code(f"{{0}}.{_CORE} = {torch}({{0}}.{_CORE}{given})", (held, *(v for _, v in site.arguments)))
+        return (ReplaceStatements((statement,), (code,)),)
     return ()
 
 
 def _same(a: ast.AST, b: ast.AST) -> bool:
     return ast.unparse(a) == ast.unparse(b)
+
+
+def _last_read(body: list[ast.stmt], parameters: tuple[str, ...]) -> int:
+    """Where the last statement of ``body`` stands that reads one of the lists, or one that is made of them; -1: none.
+
+    Below ``if isinstance(parts, list): parts = torch.cat(parts)`` the name holds none any more.
+    """
+    last, names = -1, set(parameters)
+    for at, statement in enumerate(body):
+        reads = _reads(statement, names)
+        if reads:
+            last = at
+        match statement:
+            case ast.If(test=test) if "isinstance" in ast.unparse(test) and _reads(test, names):
+                names -= {n.id for n in ast.walk(statement) if isinstance(n, ast.Name) and is_stored(n)}
+            case ast.For(iter=items) if _reads(items, names):
+                grown = (n.value for n in ast.walk(statement) if isinstance(n, ast.Attribute) and n.attr == "append")
+                names |= {n.id for n in grown if isinstance(n, ast.Name)}
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                names = names | {name} if _is_list(value) and reads else names - {name}
+    return last
+
+
+def _reads(node: ast.AST, names: set[str]) -> bool:
+    return any(isinstance(n, ast.Name) and n.id in names and not is_stored(n) for n in ast.walk(node))
+
+
+def _is_list(e: ast.expr) -> bool:
+    """Whether ``e`` makes a list of one, as far as it is written."""
+    listed = isinstance(e, ast.Call) and last_name(e.func) in _LISTS
+    return listed or isinstance(e, (ast.Name, ast.List, ast.Tuple, ast.ListComp, ast.GeneratorExp, ast.Dict))
+
+
+def _hands_on(rest: list[ast.stmt]) -> bool:
+    """Whether ``rest`` only returns a name, or what one method makes of names: there is nothing to take apart."""
+    match rest:
+        case [ast.Return(value=ast.Call(func=ast.Attribute(value=ast.Name(id="self")), args=args, keywords=keywords))]:
+            handed = [*args, *(k.value for k in keywords)]
+            return all(isinstance(v, (ast.Name, ast.Starred)) for v in handed)
+        case [ast.Return(value=value)]:
+            return value is None or isinstance(value, (ast.Name, ast.Constant))
+    return False

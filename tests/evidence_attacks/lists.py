@@ -141,24 +141,6 @@ SPLIT = {
             h = h + y.mean()
         return h * scale
 """,
-    "del in the rest": """
-        y = torch.cat(parts)
-        h = self.lin(x) + y.mean()
-        del y, x
-        return h * scale
-""",
-    "del of the list": """
-        y = torch.cat(parts)
-        del parts
-        h = self.lin(x) + y.mean()
-        return h * scale
-""",
-    "a lambda with a parameter of that name": """
-        y = torch.cat([p for p in parts])
-        f = lambda p: p * y.mean()
-        h = f(self.lin(x))
-        return h * scale
-""",
     "a nested class and a comprehension in a lambda": """
         y = torch.cat(parts)
 
@@ -277,12 +259,6 @@ SPLIT = {
 
 #: To be left as they are.
 LEFT = {
-    "read by a nested function": """
-        y = torch.cat(parts)
-        h = self.lin(x) + y.mean()
-        f = lambda: len(parts)
-        return h * f()
-""",
     "read by a generator that runs later": """
         y = (p.mean() for p in parts)
         h = self.lin(x)
@@ -331,19 +307,6 @@ LEFT = {
         y = torch.cat(parts)
         COUNT = y.mean()
         return self.lin(x) + COUNT
-""",
-    "an import that the rest needs": """
-        import math as m
-        y = torch.cat(parts)
-        h = self.lin(x) + y.mean()
-        return h * m.pi
-""",
-    "a function that the rest needs": """
-        def f(t):
-            return t * scale
-        y = torch.cat(parts)
-        h = self.lin(x) + y.mean()
-        return f(h)
 """,
     "a lambda that sees what the rest changes": """
         y = torch.cat([p for p in parts if (lambda: scale)()])

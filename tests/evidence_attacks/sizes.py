@@ -62,7 +62,7 @@ MARKED = {
 """,
     ),
     "twice the same, then another": (
-        2,
+        3,
         """
     def forward(self, a, b=None, c=None):
         first = self.core(a)
@@ -82,7 +82,7 @@ MARKED = {
 """,
     ),
     "before a branch and in it": (
-        1,
+        2,
         """
     def forward(self, a, b=None, c=None):
         h = self.core(a)
@@ -102,13 +102,6 @@ MARKED = {
         for row in self.core(b):
             total = total + row.sum()
         return total
-""",
-    ),
-    "a comprehension that does not bind it": (
-        1,
-        """
-    def forward(self, a, b=None, c=None):
-        return [self.core(a) * k for k in range(2)]
 """,
     ),
     "in a try and a with": (
@@ -137,25 +130,6 @@ MARKED = {
     def forward(self, a, b=None, c=None):
         a = self.core(a)  # again
         return a
-""",
-    ),
-    "marked in one dimension": (
-        1,
-        """
-    def forward(self, a, b=None, c=None):
-        if not torch.compiler.is_compiling():
-            torch._dynamo.mark_dynamic(a, 1)
-        return self.core(a)
-""",
-    ),
-    "marked under that name, another tensor": (
-        1,
-        """
-    def forward(self, a, b=None, c=None):
-        if not torch.compiler.is_compiling():
-            torch._dynamo.maybe_mark_dynamic(a, [0, 1])
-        a = a + 1
-        return self.core(a)
 """,
     ),
     "a generator": (

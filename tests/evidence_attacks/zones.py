@@ -154,50 +154,6 @@ class Net(nn.Module):
 
 #: To be left as they are.
 LEFT = {
-    "asks for its own defaults": """
-class Net(nn.Module):
-    def level(self, x, by=2.0):
-        return x.mean() * Net.level.__defaults__[0] if x.sum() > 3 else x.amax()
-"""
-    + _FORWARD,
-    "a decorator of this file that reads the code": """
-def named(function):
-    function.names = function.__code__.co_varnames
-    return function
-
-
-class Net(nn.Module):
-    @named
-    def level(self, x):
-        return x.mean() * len(self.level.names) if x.sum() > 3 else x.amax()
-"""
-    + _FORWARD,
-    "calls itself, deep": """
-class Net(nn.Module):
-    def level(self, x, depth=200):
-        if depth and x.sum() > 0:
-            return self.level(x, depth - 1)
-        return x
-"""
-    + _FORWARD,
-    "a function that calls itself": """
-def level(x, depth=3):
-    return level(x - 1, depth - 1) if depth and x.sum() > 0 else x
-
-
-class Net(nn.Module):
-    def forward(self, x):
-        return level(x * 2) + x
-""",
-    "looks at who calls it": """
-import sys
-
-
-class Net(nn.Module):
-    def level(self, x):
-        return x * len(sys._getframe(1).f_code.co_name) if x.sum() > 3 else x
-"""
-    + _FORWARD,
     "a generator behind a decorator": """
 import contextlib
 
@@ -228,16 +184,6 @@ class Net(nn.Module):
     def forward(self, x):
         return Net.level()(x)
 """,
-    "two of that name, by the version": """
-class Net(nn.Module):
-    if torch.__version__ > "1":
-        def level(self, x):
-            return x.mean() if x.sum() > 3 else x.amax()
-    else:
-        def level(self, x):
-            return x
-"""
-    + _FORWARD,
     "compiled by a call, as an attribute": """
 class Net(nn.Module):
     def __init__(self):

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Collection
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
-from patcher.facts.zones.uncaptured import UncapturedReads
 
 
 class InForce(Analysis):
@@ -19,14 +17,6 @@ class InForce(Analysis):
         on, off = ({name for name, value in facts.project.dynamo if value is which} for which in (True, False))
         self.names = frozenset(chosen | (on - off))
 
-    def takes_in(self, node: ast.AST, names: Collection[str]) -> bool:
-        """Whether ``node``, which needs the settings ``names`` to be in a graph, is in one.
-
-        Not where its function certainly decides on data in a way that no setting takes in. To raise for some data is
-        none: that can be said as a check, which is in the graph.
-        """
-        if not names or not self.names.issuperset(names):
-            return False
-        function = self.syntax.function_of(node)
-        left = self.facts.ask(UncapturedReads).of(function) if function is not None else ()
-        return all(found.way.startswith("raise if ") for found in left)
+    def takes_in(self, names: Collection[str]) -> bool:
+        """Whether ``node``, which needs the settings ``names`` to be in a graph, is in one."""
+        return bool(names) and self.names.issuperset(names)

@@ -14,7 +14,6 @@ from patcher.facts.project.aliases import aliases
 from patcher.facts.project.attributes import Attributes
 from patcher.facts.project.block_lists import BlockList, block_lists
 from patcher.facts.project.caught import Catching
-from patcher.facts.project.chosen import chosen_parameters
 from patcher.facts.project.closure import Closure
 from patcher.facts.project.compiling_tests import asks_for_compiling
 from patcher.facts.project.conditions_taken import conditions_taken, may_check
@@ -26,7 +25,6 @@ from patcher.facts.project.exposed import Exposed
 from patcher.facts.project.given_functions import GivenFunctions
 from patcher.facts.project.growing import grown_dims, offset_parameters
 from patcher.facts.project.handed_over import handed_over
-from patcher.facts.project.module_flags import module_flags
 from patcher.facts.project.pipelines import PACKAGES, Pipelines, Step
 from patcher.facts.project.printing import hands_on_print
 from patcher.facts.project.protected import BODY, Protection, Region, returned
@@ -68,7 +66,7 @@ class FunctionSummary:
     another thread or process, or for a parameter of that name. ``documented``: the errors that its docstring, or that
     of its class, names. ``casts_back``: as `sines_cast_back` has it.
     ``wraps``: the parameters, parts of which torch.compile wraps. ``grows``: as `grown_dims` has them. ``offsets``: as
-    `offset_parameters` has them. ``chosen``: as `chosen_parameters` has them.
+    `offset_parameters` has them.
     """
 
     qualname: str
@@ -88,7 +86,6 @@ class FunctionSummary:
     wraps: frozenset[str] = frozenset()
     grows: frozenset[int] = frozenset()
     offsets: frozenset[str] = frozenset()
-    chosen: frozenset[str] = frozenset()
 
     @property
     def here(self) -> frozenset[str]:
@@ -153,7 +150,7 @@ class ModuleSummary:
     ``starred``: modules that it imports all names of. ``accelerated``: lines where accelerate is told to compile.
     ``aliases``: as `aliases` has them. ``steps``: as `Pipelines` has them; ``read_otherwise``: last names of
     classes that it reads for anything else. ``hands``: what its calls hand to methods of the instance. ``relies``: the
-    files that were read for what ``*`` brings. ``given``: as `GivenFunctions` has them. ``flags``: as `module_flags`.
+    files that were read for what ``*`` brings. ``given``: as `GivenFunctions` has them.
     ``taken``: as `Taken` has them.
     """
 
@@ -182,7 +179,6 @@ class ModuleSummary:
     hands: frozenset[tuple[str, str]] = frozenset()
     relies: frozenset[str] = frozenset()
     given: frozenset[tuple[str, str]] = frozenset()
-    flags: frozenset[tuple[str, bool]] = frozenset()
     taken: frozenset[str] = frozenset()
 
     def sees(self, module: str, name: str) -> bool:
@@ -413,7 +409,6 @@ class _Collector:
                 wrapped_parts(nodes, self.resolve, self.parameters(node)) if self.wraps else frozenset(),
                 grown_dims(node, (n for n in nodes if isinstance(n, ast.Call)), self.syntax),
                 offset_parameters(node, self.syntax),
-                chosen_parameters(node, nodes),
             )
 
     def is_parameter(self, read: ast.AST, function: ast.AST | None) -> bool:
@@ -542,7 +537,6 @@ def summarise(tree: ast.Module, path: str) -> ModuleSummary:
         frozenset(handed_over(collector.syntax)),
         frozenset(map(str, collector.syntax.package.read)),
         frozenset(GivenFunctions(collector.syntax, collector.module, collector.resolve).found()),
-        frozenset(module_flags(collector.syntax)),
         Taken(collector.syntax, collector.imports, collector.owner).found,
     )
 
@@ -614,19 +608,6 @@ class Project:
     def scripted(self) -> list[ModuleSummary]:
         """The files that name what only code for TorchScript needs."""
         return [s for s in self.modules.values() if s.scripted]
-
-    def flag(self, name: str) -> bool | None:
-        """What the flag of a module with that dotted name holds unless somebody sets it; None where it is none."""
-        found = self._flags.get(name, set())
-        return next(iter(found)) if len(found) == 1 and name.rpartition(".")[2] not in self.foreign_stores else None
-
-    @cached_property
-    def _flags(self) -> dict[str, set[bool]]:
-        found: defaultdict[str, set[bool]] = defaultdict(set)
-        for summary in self.modules.values():
-            for name, value in summary.flags:
-                found[f"{summary.module}.{name}"].add(value)
-        return found
 
     @cached_property
     def hands(self) -> frozenset[tuple[str, str]]:

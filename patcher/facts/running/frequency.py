@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import ast
 import enum
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
 from patcher.facts.checks.errors import raises
-from patcher.facts.running.by_default import ByDefault
-from patcher.facts.running.callers import Callers
-from patcher.facts.running.other_compilers import OtherCompilers
-from patcher.facts.syntax.tree import FunctionNode
+from patcher.facts.flow.definitions import Definition
+from patcher.facts.syntax.classes import INITIALISERS
+from patcher.facts.syntax.tree import FunctionNode, last_name
+from patcher.facts.syntax.written import defaults
+from patcher.facts.tables import host_api
 from patcher.facts.values.module_values import CONTAINERS
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -22,10 +24,7 @@ _LAYERS = frozenset("layers blocks stages".split())
 
 
 class Often(enum.IntEnum):
-    """From what costs most to what costs least. UNKNOWN: no module's ``forward`` and nothing compiled reaches it.
-
-    NEVER: in no call that the project makes; somebody else may make one. ELSEWHERE: where another compiler is at work.
-    """
+    """From what costs most to what costs least. UNKNOWN: no module's ``forward`` and nothing compiled reaches it."""
 
     TURN = 0
     LAYER = 1
@@ -34,9 +33,7 @@ class Often(enum.IntEnum):
     SOME = 4
     ONCE = 5
     FLAG = 6
-    NEVER = 7
-    ELSEWHERE = 8
-    ERROR = 9
+    ERROR = 7
 
 
 _SAID = {
@@ -47,17 +44,15 @@ _SAID = {
     Often.SOME: "some calls",
     Often.ONCE: "only when a cache is filled",
     Often.FLAG: "only when a flag is set",
-    Often.NEVER: "in no call that the project makes",
-    Often.ELSEWHERE: "only where another compiler is at work",
     Often.ERROR: "only on the way to an error",
 }
 
 
 @dataclass(frozen=True)
 class Reach:
-    """``often``, and the ``flags`` that are not so by default (FLAG), or not given (NEVER), as the source calls them.
+    """``often``, and the ``flags`` that are not so by default, as the source calls them.
 
-    ELSEWHERE: the package of the other compiler. ONCE: the attribute that is set then, and by nothing compiled else.
+    ONCE: the attribute that is set then.
     """
 
     often: Often
@@ -66,12 +61,8 @@ class Reach:
     def __str__(self) -> str:
         if self.often is Often.FLAG and self.flags:
             return f"only when {' or '.join(sorted(self.flags))} is set"
-        if self.often is Often.NEVER and self.flags:
-            return f"only when {' or '.join(sorted(self.flags))} is given: no call of the project does"
         if self.often is Often.ONCE and self.flags:
             return f"only until {' or '.join(sorted(self.flags))} is set"
-        if self.often is Often.ELSEWHERE and self.flags:
-            return f"only with {' or '.join(sorted(self.flags))}, which compiles by itself"
         return _SAID[self.often]
 
     def inside(self, outer: Reach) -> Reach:
@@ -84,13 +75,20 @@ class Reach:
 _EACH = Reach(Often.CALL)
 
 
+@dataclass(frozen=True)
+class _Flag:
+    """What a test is as long as nobody sets one of ``names``."""
+
+    value: bool
+    names: frozenset[str] = frozenset()
+
+
 class Frequency(Analysis):
     """Lines of one module."""
 
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts)
-        self.by_default = facts.ask(ByDefault)
-        self.callers = facts.ask(Callers)
+        self._asked: set[ast.expr] = set()
         self._functions: dict[FunctionNode, Reach] = {}
         self._open: set[FunctionNode] = set()
 
@@ -106,10 +104,8 @@ class Frequency(Analysis):
         if function not in self._functions:
             if function in self._open:
                 return _EACH
-            if package := self.facts.ask(OtherCompilers).of(function):
-                return self._functions.setdefault(function, Reach(Often.ELSEWHERE, frozenset({f"`{package}`"})))
             self._open.add(function)
-            calls = self.callers.of(function)
+            calls = self.inference.calls_of(function)
             reached = [r for r in map(self.of, calls) if r.often is not Often.UNKNOWN]
             found = min(reached, key=lambda r: r.often) if reached else self._layer(function)
             self._open.discard(function)
@@ -138,7 +134,7 @@ class Frequency(Analysis):
             case ast.If(test=test, body=body) if child is not test:
                 if child in body and _fills(test, body):
                     return Reach(Often.ONCE)
-                if child in body and (held := self._sets(test, body)) is not None:
+                if child in body and (held := _sets(test, body)) is not None:
                     return Reach(Often.ONCE, frozenset({f"`{ast.unparse(held)}`"}))
                 return self._under(test, child in body)
             case ast.IfExp(test=test, body=taken) if child is not test:
@@ -162,38 +158,75 @@ class Frequency(Analysis):
         return _EACH
 
     def _under(self, test: ast.expr, outcome: bool) -> Reach:
-        held = self.by_default.of(test)
+        held = self._flag(test)
         if held is None:
             return Reach(Often.SOME)
-        if bool(held.value) is outcome:
-            return _EACH
-        never = held.unset and not held.flags
-        return Reach(Often.NEVER, held.unset) if never else Reach(Often.FLAG, held.flags)
+        return _EACH if held.value is outcome else Reach(Often.FLAG, held.names)
 
-    def _sets(self, test: ast.expr, body: list[ast.stmt]) -> ast.expr | None:
-        """The attribute that ``test`` asks for, and that ``body`` sets for good: ``if not self.loaded:``."""
-        for part in test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]:
-            match part:
-                case ast.UnaryOp(op=ast.Not(), operand=ast.Attribute() as held):
-                    given = [s.value for s in _assigned(held, body)]
-                    last = any(isinstance(v, ast.Constant) and v.value for v in given)
-                case ast.Compare(left=ast.Attribute() as held, ops=[ast.Is()], comparators=[ast.Constant(value=None)]):
-                    given = [s.value for s in _assigned(held, body)]
-                    last = bool(given) and not any(isinstance(v, ast.Constant) and v.value is None for v in given)
-                case _:
-                    continue
-            if last and self._is_set_by(held, body):
-                return held
+    def _flag(self, e: ast.expr | None) -> _Flag | None:
+        """What ``e`` is while no flag is set: parameters with a bool as default, attributes that start as one."""
+        if e is None or e in self._asked:
+            return None
+        self._asked.add(e)
+        found: _Flag | None = None
+        match e:
+            case ast.Constant(value=bool(value)):
+                found = _Flag(value)
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                held = self._flag(operand)
+                found = held and _Flag(not held.value, held.names)
+            case ast.BoolOp(op=op, values=values):
+                parts = [self._flag(v) for v in values]
+                until = isinstance(op, ast.Or)
+                ends = next((p for p in parts if p is not None and p.value is until), None)
+                found = ends or _agreed(parts)
+            case ast.Name():
+                found = self._named(e)
+            case ast.Attribute():
+                found = self._attribute(e)
+        self._asked.discard(e)
+        return found
+
+    def _named(self, name: ast.Name) -> _Flag | None:
+        if definitions := self.inference.definitions(name):
+            return _agreed(map(self._bound, definitions))
+        stores = [n for n in self.syntax.by_type[ast.Name] if n.id == name.id and isinstance(n.ctx, ast.Store)]
+        match [self.syntax.parents[n] for n in stores]:
+            case [ast.Assign(value=ast.Constant(value=bool(value)))]:
+                return _Flag(value, frozenset({f"`{name.id}`"}))
         return None
 
-    def _is_set_by(self, held: ast.Attribute, body: list[ast.stmt]) -> bool:
-        """Whether no compiled code but ``body`` gives the attribute of the instance another value."""
-        own = self.inference.instance_attribute(held)
-        if own is None or held.attr in self.project.foreign_stores:
-            return False
-        inside = {n for s in body for n in ast.walk(s)}
-        stores = [s.statement for s in self.class_facts(own[0]).stores.get(own[1], ())]
-        return all(n in inside or not self.facts.reached(n) for n in stores)
+    def _bound(self, d: Definition) -> _Flag | None:
+        if d.how == "assign" and not d.path:
+            return self._flag(d.value)
+        if d.how != "parameter" or not isinstance(d.node, ast.arg):
+            return None
+        function = self.syntax.parents[self.syntax.parents[d.node]]
+        default = defaults(function.args).get(d.name) if isinstance(function, (*_FUNCTIONS, ast.Lambda)) else None
+        match default:
+            case ast.Constant(value=bool(value)):
+                value = value
+            case ast.Constant(value=None) if d.node.annotation is not None and "bool" in ast.unparse(d.node.annotation):
+                value = False
+            case _:
+                return None
+        given = [k.value for c in self.syntax.by_type[ast.Call] for k in c.keywords if k.arg == d.name]
+        held = [self._flag(v) for v in given if v not in self._asked]
+        others = any(h is None or h.value is not value for h in held)
+        return None if others else _Flag(value, frozenset({f"`{d.name}`"}))
+
+    def _attribute(self, e: ast.Attribute) -> _Flag | None:
+        names = frozenset({f"`{ast.unparse(e)}`"})
+        own = self.inference.instance_attribute(e)
+        if own is None:
+            known = (last_name(e.value) or "").endswith("config") and e.attr in host_api.OF_CONFIGURATIONS
+            return _Flag(host_api.OF_CONFIGURATIONS[e.attr], names) if known else None
+        stores = self.class_facts(own[0]).stores.get(own[1], [])
+        first = [s for s in stores if s.how == "declared" or (s.method is not None and s.method.name in INITIALISERS)]
+        if any(s not in first and self.facts.reached(s.statement) for s in stores):
+            return None  # it is filled in: no flag
+        held = _agreed(self._flag(s.value) for s in first)
+        return held and _Flag(held.value, held.names or names)
 
     def _in_block(self, statement: ast.stmt) -> Reach:
         """What the statements around ``statement`` in its block say: errors that follow, tests that have left above."""
@@ -203,13 +236,8 @@ class Frequency(Analysis):
             return Reach(Often.ERROR)
         for above in block[:at]:
             if isinstance(above, ast.If) and not above.orelse and isinstance(above.body[-1], _LEAVING):
-                test, below = _turned(above.test), block[block.index(above) + 1 :]
-                if _fills(test, below):
-                    return Reach(Often.ONCE)
-                if (held := self._sets(test, below)) is not None:
-                    return Reach(Often.ONCE, frozenset({f"`{ast.unparse(held)}`"}))
                 reach = self._under(above.test, False)
-                if reach.often in (Often.FLAG, Often.NEVER):
+                if reach.often is Often.FLAG:
                     return reach
         return _EACH
 
@@ -227,20 +255,28 @@ class Frequency(Analysis):
         return False
 
 
-def _assigned(held: ast.Attribute, body: list[ast.stmt]) -> list[ast.Assign]:
-    """The statements of ``body`` that give ``held`` a value, whenever ``body`` runs."""
-    name = ast.unparse(held)
-    return [s for s in body if isinstance(s, ast.Assign) and any(ast.unparse(t) == name for t in s.targets)]
+def _agreed(parts: Iterable[_Flag | None]) -> _Flag | None:
+    """What all of ``parts`` are; None where one is not known, or they differ."""
+    found = list(parts)
+    known = [p for p in found if p is not None]
+    if not known or len(known) < len(found) or len({p.value for p in known}) > 1:
+        return None
+    return _Flag(known[0].value, frozenset().union(*(p.names for p in known)))
 
 
-def _turned(test: ast.expr) -> ast.expr:
-    """What holds where ``test`` does not."""
-    match test:
-        case ast.Compare(left=left, ops=[ast.In()], comparators=comparators):
-            return ast.Compare(left, [ast.NotIn()], comparators)
-        case ast.Compare(left=left, ops=[ast.IsNot()], comparators=comparators):
-            return ast.Compare(left, [ast.Is()], comparators)
-    return ast.UnaryOp(ast.Not(), test)
+def _sets(test: ast.expr, body: list[ast.stmt]) -> ast.expr | None:
+    """The attribute that ``test`` asks for, and that ``body`` sets: ``if not self.loaded:``."""
+    for part in test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]:
+        match part:
+            case (
+                ast.UnaryOp(op=ast.Not(), operand=ast.Attribute() as held)
+                | ast.Compare(left=ast.Attribute() as held, ops=[ast.Is()], comparators=[ast.Constant(value=None)])
+            ):
+                name = ast.unparse(held)
+                assigned = (s for s in body if isinstance(s, ast.Assign) and name in map(ast.unparse, s.targets))
+                if any(not isinstance(s.value, ast.Constant) or s.value.value for s in assigned):
+                    return held
+    return None
 
 
 def _fills(test: ast.expr, body: list[ast.stmt]) -> bool:

@@ -21,8 +21,6 @@ EXISTING: Mapping[str, list[str]] = _READ.get("settings", {})
 #: TorchScript compiles on its own: what it takes is no graph of Dynamo's.
 SCRIPT = "script"
 _WAYS = frozenset.intersection(*(frozenset(ways) for ways in CAPTURED.values()))
-#: The ways that no version captures in any setting.
-NOWHERE = frozenset(w for w in _WAYS if all(set(ways[w]) <= {SCRIPT} for ways in CAPTURED.values()))
 #: The ways that TorchScript refuses, in each version.
 UNSCRIPTED = frozenset(w for w in _WAYS if not any(SCRIPT in ways[w] for ways in CAPTURED.values()))
 #: What may be set alone, of all the ways in which a function was compiled.

@@ -148,5 +148,3 @@ NOT_TRACED_METHODS = frozenset(
 #: And those that only ask something of it.
 QUESTIONS = frozenset("is_inference is_pinned is_set_to is_conj is_neg is_same_size is_shared _is_view".split())
 NOT_TRACED_METHODS |= QUESTIONS
-#: Packages that bring a compiler and tensors of their own, which are no matter of ``torch.compile``.
-OTHER_COMPILERS = frozenset({"torch_xla"})
