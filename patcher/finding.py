@@ -15,8 +15,6 @@ from patcher.facts.checks.caught import Caught
 from patcher.facts.compiling.in_force import InForce
 from patcher.facts.project.index import Project, summarise
 from patcher.facts.running.frequency import Frequency, Often, Reach
-from patcher.facts.syntax.written import short
-from patcher.facts.zones.endings import Endings
 from patcher.facts.zones.scripting import Scripting
 from patcher.lines import line_length, split_lines
 from patcher.observed import UNSEEN, Observed, Span, span_of
@@ -272,7 +270,6 @@ def _staying(found: list[Found], asked: set[int], gone: set[ast.AST], facts: Fac
     """By id, those of ``asked`` whose fix gains nothing, and why; ``gone``: what is left out of compiled code."""
     staying = [f for f in found if "graph break" in f.rule.costs and f.finding.applicability is not Applicability.SAFE]
     places = [(f, facts.syntax.statement_of(f.finding.node)) for f in staying if f.finding.node not in gone]
-    removed = {facts.syntax.statement_of(f.finding.node) for f in found if f not in staying and f.finding.fix}
     why: dict[int, str] = {}
     for f in found:
         fix = f.finding.fix
@@ -285,12 +282,6 @@ def _staying(found: list[Found], asked: set[int], gone: set[ast.AST], facts: Fac
             if facts.syntax.function_of(place) is function and _counts(place, around, fix, facts):
                 why[id(f)] = f"{other.rule.code} in line {line_of(other.finding)} breaks the graph as well, and stays"
                 break
-        else:
-            reads = facts.ask(Endings).read_by(function) if function is not None else ()
-            left = (r for r in reads if r.certain and r.node not in gone and r.statement not in removed)
-            read = next((r for r in left if _counts(r.statement, around, fix, facts)), None)
-            if read is not None:
-                why[id(f)] = f"`{short(read.node)}` in line {read.node.lineno} breaks the graph as well, and stays"
     return why
 
 

@@ -497,26 +497,6 @@ class Net(Base):
 """,
     ),
     NearMiss(
-        title="a safety checker: its flags are read on the host, which stays",
-        source="""\
-class SafetyChecker(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.concepts = nn.Linear(2, 3)
-
-    def forward(self, features, images):
-        scores = self.concepts(features)
-        flagged = [row.item() for row in (scores > 0).any(-1)]
-        for at, found in enumerate(flagged):
-            if found:
-                images[at] = torch.zeros_like(images[at])
-        if any(flagged):
-            print("something was found in a picture, which is black now")
-        return images, flagged
-""",
-        reported=True,
-    ),
-    NearMiss(
         title="already for eager code only",
         source="""\
 class Eager(nn.Module):
@@ -838,40 +818,6 @@ class Passing(nn.Module):
     def forward(self, x, mask, device=None):
         wide = self.widened(mask, x.shape, device) + self.widened(mask, None, None)
         return x * wide * self.widened(mask, device=device)
-""",
-        reported=True,
-    ),
-    NearMiss(
-        title="another break of the function stays",
-        source="""\
-import time
-
-
-class Timed(nn.Module):
-    def forward(self, x):
-        start = time.perf_counter()
-        y = x * 2
-        print("took", time.perf_counter() - start)
-        return y
-""",
-        reported=True,
-    ),
-    NearMiss(
-        title="what it calls reads data: that break stays",
-        source="""\
-class Layer(nn.Module):
-    def forward(self, x, lengths):
-        return torch.cat([part * 2 for part in x.split(lengths.unique().tolist())])
-
-
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.layer = Layer()
-
-    def forward(self, x, lengths):
-        print("rows", x.shape)
-        return self.layer(x, lengths)
 """,
         reported=True,
     ),

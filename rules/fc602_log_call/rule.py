@@ -74,7 +74,7 @@ class LogCall(Rule):
         edit = facts.ask(Guarding).edit(node, statement)
         if edit is None:  # its neighbour above reports both
             return
-        reason = edit if isinstance(edit, str) else facts.ask(Worth).why_not(node, statement)
+        reason = edit if isinstance(edit, str) else facts.ask(Worth).why_not(node)
         if reason is not None:
             yield Finding(node, message, assumption=reason)
         elif not isinstance(edit, str):

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
 from patcher.facts.running.frequency import Frequency, Often
 from patcher.facts.syntax.classes import self_name
-from patcher.facts.syntax.tree import FunctionNode, dotted, last_name
+from patcher.facts.syntax.tree import last_name
 from patcher.facts.syntax.written import defaults, is_none, short
-from patcher.facts.tables import host_api
-from patcher.facts.values.module_values import imported
-from patcher.facts.zones.endings import Endings
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 #: What a message says of a call that is not meant to be made.
 _MISUSE = re.compile(
     r"deprecat|ignored|not expected|unexpected|supported|ineffective|no effect|incompatible|invalid|unused|cannot|"
-    r"can't|should (be|have|not)|must (be|have|not)|will be removed|please|does not support|incorrect|not implemented|"
-    r"has been renamed|disabling"
+    r"can't|unable to|should (be|have|not)|must (be|have|not)|will be removed|please|does not support|incorrect|"
+    r"not implemented|has been renamed|disabling"
 )
 #: What it says of something that was asked for and cannot be had.
 _UNAVAILABLE = re.compile(r"not available|unavailable|not installed")
@@ -34,9 +30,8 @@ class Worth(Analysis):
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts)
         self.frequency = facts.ask(Frequency)
-        self.endings = facts.ask(Endings)
 
-    def why_not(self, call: ast.Call, statement: ast.stmt) -> str | None:
+    def why_not(self, call: ast.Call) -> str | None:
         """None when ``call``, which writes a message, may break the graph of a model that is used as it is meant."""
         reach = self.frequency.of(call)
         if reach.often in (Often.ONCE, Often.FLAG, Often.ERROR):
@@ -48,9 +43,6 @@ class Worth(Analysis):
             return None
         if any(last_name(d) in ("setter", "deleter") for d in function.decorator_list):
             return "it runs when somebody sets a property"
-        other = next(self._breaking(statement, function), None)
-        if other is not None:
-            return f"`{short(other.func)}` in line {other.lineno} breaks the graph as well, and stays"
         return None
 
     def _why_misused(self, call: ast.Call) -> str | None:
@@ -137,42 +129,6 @@ class Worth(Analysis):
         function = self.syntax.parents[self.syntax.parents[found[0].node]]
         default = defaults(function.args).get(name.id) if isinstance(function, _FUNCTIONS) else None
         return default is not None and is_none(default)
-
-    def _breaking(self, statement: ast.stmt, function: FunctionNode) -> Iterator[ast.Call]:
-        """Calls of what breaks the graph, that run in ``function`` whenever ``statement`` does.
-
-        That is what Dynamo does not trace, and what reads data whenever it is called.
-        """
-        around = {id(statement), *(id(a) for a in self.syntax.ancestors(statement))}
-        for call in self.syntax.own(function, ast.Call):
-            assert isinstance(call, ast.Call)
-            inner = self.syntax.statement_of(call)
-            if inner is statement or self.facts.eager_only(call) or not self._ends(call, inner):
-                continue
-            # a loop is taken to have a turn
-            while id(parent := self.syntax.parents[inner]) not in around and isinstance(parent, (ast.For, ast.With)):
-                inner = parent
-            if id(parent) in around and any(id(s) in around for s in self.syntax.block_of(inner)):
-                yield call
-
-    def _ends(self, call: ast.Call, statement: ast.stmt) -> bool:
-        what = imported(self.syntax, call.func) or (dotted(call.func) if self._is_builtin(call.func) else None)
-        traced = host_api.may_be_traced(what or "", self.facts.settings.target_torch)
-        if (what in host_api.NOT_TRACED and not traced) or self._is_disabled(call.func):
-            return True
-        return self.endings.any_here and any(e.sure for e in self.endings.called([call], statement))
-
-    def _is_disabled(self, func: ast.expr) -> bool:
-        """Whether ``func`` is a function of this file that is never compiled."""
-        own = self.inference.instance_attribute(func)
-        if own is not None:
-            method = self.class_facts(own[0]).methods.get(own[1])
-            return method is not None and self.facts.is_disabled(method)
-        named = [s for s in self.syntax.tree.body if isinstance(func, ast.Name) and getattr(s, "name", "") == func.id]
-        return any(map(self.facts.is_disabled, named))
-
-    def _is_builtin(self, func: ast.expr) -> bool:
-        return isinstance(func, ast.Name) and self.syntax.is_builtin(func)
 
 
 def _said(call: ast.Call) -> str:
