@@ -77,10 +77,10 @@ class SizeCheck(Rule):
             return
         message = "a check of a number that is a symbol of the graph breaks the graph"
         edits = _edits(node, found, facts)
-        if isinstance(edits, str):
-            yield Finding(node, message, assumption=edits)
-        else:
+        if edits:
             yield Finding(node, message, Fix(edits, Applicability.UNSAFE), _ASSUMED)
+        else:
+            yield Finding(node, message, assumption="Python values, several numbers or other branches decide together")
 
     invalid: ClassVar[tuple[Example, ...]] = INVALID
     valid: ClassVar[tuple[NearMiss, ...]] = VALID
@@ -91,14 +91,12 @@ _ASSUMED = (
 )
 
 
-def _edits(node: ast.If | ast.Assert, check: NumberCheck, facts: Facts) -> tuple[Edit, ...] | str:
-    """What makes ``node`` a check of the graph, or why nothing does."""
+def _edits(node: ast.If | ast.Assert, check: NumberCheck, facts: Facts) -> tuple[Edit, ...]:
+    """What makes ``node`` a check of the graph; nothing where that cannot be written."""
     torch = facts.writing.spelling("torch", node)
     is_elif = facts.syntax.is_elif(node)
-    if not check.facts:
-        return "Python values or several numbers decide together"
-    if not is_elif and not facts.syntax.alone(node):
-        return "the line holds more than this statement"
+    if not check.facts or (not is_elif and not facts.syntax.alone(node)):
+        return ()
     said = _said(check, f"{torch}._check()", node, facts)
     lines = [Code(f"{torch}._check({fact.template}{said})", fact.parts) for fact in check.facts]
     compiled = block(Code(f"if {torch}.compiler.is_compiling():"), lines)
@@ -107,7 +105,7 @@ def _edits(node: ast.If | ast.Assert, check: NumberCheck, facts: Facts) -> tuple
             return (ReplaceStatements((node,), tuple(lines)),)
         return (Enclose((node,), Code(f"{compiled.template}\nelse:", compiled.parts)),)
     if is_elif or not isinstance(node, ast.If):
-        return "it is one of several branches"
+        return ()
     eager = Replace(node.test, Code(f"not {torch}.compiler.is_compiling() and {{0}}", (node.test,)))
     return eager, Insert(node, (compiled,))
 

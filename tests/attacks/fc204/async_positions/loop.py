@@ -1,5 +1,0 @@
-import asyncio
-
-
-def run(waiting):
-    return asyncio.run(waiting)
