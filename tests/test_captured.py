@@ -14,7 +14,7 @@ import torch
 from docs.tables import captured
 from patcher.facts import Facts
 from patcher.facts.project.index import Project, summarise
-from patcher.facts.tables.captured import CAPTURED, CODE, UNSCRIPTED
+from patcher.facts.tables.captured import CAPTURED, CODE
 from patcher.facts.zones.scripting import Scripting
 from patcher.settings import Settings
 from tests.dynamo import FOLDER
@@ -40,10 +40,6 @@ def test_the_table_is_what_this_torch_does() -> None:
         assert captured.document(rows(), torch.__version__, known) == known  # else the same has made the same rows
     assert captured.written(known) == table.read_text(encoding="utf-8")
     assert dict(CODE) == dict(captured.WAYS)
-
-
-def test_reads_are_not_for_torchscript() -> None:
-    assert {"try", "lambda", "tolist"} <= UNSCRIPTED
 
 
 def facts_of(text: str, *others: str) -> Facts:
@@ -79,13 +75,6 @@ def test_code_is_scripted_where_something_near_it_is_prepared_for_that() -> None
     assert why(PLAIN, f"from model import f\n{PREPARED}")
     assert why(f"from torch.jit import annotate\n{PLAIN}")
     assert why(f"{PLAIN}\n\nscripted = torch.jit.script(f)\n")
-    eager = PREPARED.replace("return x if", "h = lambda: x\n    return x if")  # what is not scripted may be anything
-    assert why(eager)
-    refused = PLAIN.replace("return x + 1", "g = lambda: x\n    return g()")
-    assert why(refused, f"from model import f\n{PREPARED}") == ""
-    assert why(PLAIN.replace("x + 1", "sum(x.tolist())"), f"from model import f\n{PREPARED}")
-    listed = PLAIN.replace("return x + 1", "n = x.tolist()\n    return n[0]")
-    assert why(listed, f"from model import f\n{PREPARED}") == ""
     named = "import model\n" + PREPARED.replace("x + 1", "model.f(x)")
     assert why(PLAIN, named)
     assert why(PLAIN, named.replace("model.f", "model.h")) == ""

@@ -555,18 +555,4 @@ class Net(nn.Module):
 """,
         reported=True,
     ),
-    NearMiss(
-        title="the loop breaks as it is",
-        source="""\
-from tqdm import tqdm
-
-
-class Net(nn.Module):
-    def forward(self, x):
-        for t in tqdm(range(3)):
-            x = x * x.sum().item()
-        return x
-""",
-        reported=True,
-    ),
 )

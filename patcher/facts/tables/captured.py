@@ -18,11 +18,6 @@ CODE: Mapping[str, str] = _READ["ways"]
 CAPTURED: Table = _READ["torch"]
 #: Version of torch -> the settings that it has and that were tried.
 EXISTING: Mapping[str, list[str]] = _READ.get("settings", {})
-#: TorchScript compiles on its own: what it takes is no graph of Dynamo's.
-SCRIPT = "script"
-_WAYS = frozenset.intersection(*(frozenset(ways) for ways in CAPTURED.values()))
-#: The ways that TorchScript refuses, in each version.
-UNSCRIPTED = frozenset(w for w in _WAYS if not any(SCRIPT in ways[w] for ways in CAPTURED.values()))
 #: What may be set alone, of all the ways in which a function was compiled.
 _ALONE = frozenset({"capture_scalar_outputs", "capture_dynamic_output_shape_ops", "allow_rnn", "trace_autograd_ops"})
 

@@ -11,16 +11,6 @@ from patcher.facts.flow.fixpoint import reach
 from patcher.facts.project.index import ModuleSummary
 from patcher.facts.project.scripted import names_in
 from patcher.facts.syntax.tree import FunctionNode, dotted, methods_of
-from patcher.facts.tables.captured import UNSCRIPTED
-
-#: What TorchScript refuses wherever it stands in a function -> what the table calls it.
-_REFUSED: dict[type[ast.AST], str] = {
-    ast.Try: "try",
-    ast.Lambda: "lambda",
-    ast.FunctionDef: "nested function",
-    ast.Set: "set",
-    ast.NamedExpr: "walrus",
-}
 
 
 class Scripting(Analysis):
@@ -31,14 +21,10 @@ class Scripting(Analysis):
     function, or what calls it here.
     """
 
-    def why(self, function: FunctionNode, widely: bool = False) -> str:
-        """Why TorchScript may compile ``function``; "" when it does not, or is not asked to.
-
-        ``widely``: where not all files of the project are known, one of the others may be prepared for it.
-        """
-        if not self._is_near and not self._is_named(function) and (self.project.whole or not widely):
-            return ""
-        return "" if self._is_refused(function) else "this file, or one near it, is prepared for `torch.jit.script`"
+    def why(self, function: FunctionNode) -> str:
+        """Why TorchScript may compile ``function``; "" when it does not, or is not asked to."""
+        near = self._is_near or function.name in self._named
+        return "this file, or one near it, is prepared for `torch.jit.script`" if near else ""
 
     @cached_property
     def _is_near(self) -> bool:
@@ -54,13 +40,9 @@ class Scripting(Analysis):
             for s in self.project.scripted
         )
 
-    def _is_named(self, function: FunctionNode) -> bool:
-        """Whether a file that is prepared for TorchScript and imports this one may have it compiled with its own."""
-        return function.name in self._named
-
     @cached_property
     def _named(self) -> frozenset[str]:
-        """The names in such files, and in the functions here that have such a name."""
+        """The names in files that are prepared and import this one, and in the functions here that have such a name."""
         importing = [s.scripted for s in self.project.scripted if _imports(s, self.module)]
         functions = [f for kind in (ast.FunctionDef, ast.AsyncFunctionDef) for f in self.syntax.by_type[kind]]
         by_name: defaultdict[str, set[str]] = defaultdict(set)
@@ -72,18 +54,6 @@ class Scripting(Analysis):
         asked = {f.name for f in functions if "property" in {dotted(d) for d in f.decorator_list}}  # type: ignore[attr-defined]
         every = frozenset[str]().union(*importing, {"forward"}, asked) if importing else ()
         return frozenset(reach(every, lambda name: by_name.get(name, ())))
-
-    def _is_refused(self, function: FunctionNode) -> bool:
-        """Whether something stands in ``function`` that TorchScript refuses, whatever runs."""
-        nodes = self.syntax.subtree(function)
-        if any(isinstance(n, ast.Attribute) and n.attr == "is_scripting" for n in nodes):
-            return False
-        return any(_REFUSED.get(type(n)) in UNSCRIPTED or self._is_untyped_list(n) for n in nodes if n is not function)
-
-    def _is_untyped_list(self, n: ast.AST) -> bool:
-        listed = isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr == "tolist"
-        around = self.syntax.parents.get(n)
-        return listed and "tolist" in UNSCRIPTED and not isinstance(around, (ast.AnnAssign, ast.Call))
 
 
 def _imports(summary: ModuleSummary, module: str) -> bool:
