@@ -54,7 +54,7 @@ class BreakCluster(Rule):
 
         - the part calls a layer, uses a weight, or calls anything that is not known to be bookwork on indices,
           positions or masks (the message counts the operations that leave the graph),
-        - it reads once only, or the reads may not run,
+        - it reads once, beside more than a few operations, or the reads may not run,
         - it is what gets compiled itself, and does nothing but read,
         - the file sets capture flags or uses ``torch.jit.script``, or a comment in the part speaks of compiling.
 
