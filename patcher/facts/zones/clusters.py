@@ -58,6 +58,8 @@ class Clusters(Analysis):
         reads = self.facts.ask(HostReads).of(function)
         if not reads or self.is_left_out(function) or self._is_captured or self.facts.scripted:
             return None
+        if function.name.endswith("__") and function.name != "__call__":
+            return None  # Python calls it by itself
         if self.work.of(function) is None or self._is_entry(function):
             return self._inner(function, reads)
         calls = (c for c in self.syntax.by_type[ast.Call] if last_name(c.func) == function.name)
