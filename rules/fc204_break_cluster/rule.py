@@ -41,8 +41,8 @@ class BreakCluster(Rule):
 
     Why it breaks compilation:
         Each ``.tolist()``, ``.item()``, ``nonzero()``, ``unique()``, ``repeat_interleave(x, counts)`` and ``x[mask]``
-        ends the graph, in this function and in every function that called it on the way. A break in a loop drops the
-        whole frame. A call that is left out ends the graph once, and nothing in it is ever compiled.
+        breaks the graph, in this function and in every function that called it on the way. A break in a loop drops the
+        whole frame. A call that is left out breaks the graph once, and nothing in it is ever compiled.
 
     Fix safety:
         Unsafe: it is offered by a run that keeps it for the counts, or with ``--unsafe``. Python runs the same

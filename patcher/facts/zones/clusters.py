@@ -101,7 +101,7 @@ class Clusters(Analysis):
                     return self._cut(function, inside, body[at], None if to_the_end else body[last])
                 at = end
             elif isinstance(body[at], (ast.For, ast.While)) and any(r.top is body[at] for r in reads):
-                return None  # that loop stays: the graph ends in it, and what is below runs eagerly as it is
+                return None  # that loop stays: the graph breaks in it, and what is below runs eagerly as it is
             else:
                 at += 1
         return None
