@@ -1,173 +1,250 @@
-"""Plain objects that a module keeps and reads values from (tokenizers, vocabularies), and whether a value stays.
-
-`Holdings.of` names the attributes of a class that hold such an object, with every read of it: ``self.words.pad_id``,
-``self.words.id_of("<pad>")``, also through a local name. Modules, tensors, containers and configuration are not held.
-"""
+"""Plain objects that a module keeps and reads numbers from (tokenizers, vocabularies): ``self.words.picture_id``."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
-from patcher.facts import Facts
-from patcher.facts.analysis import Analysis, ClassAnalysis
+from patcher.facts.analysis import ClassAnalysis
 from patcher.facts.project.attributes import UNCANNY
 from patcher.facts.project.touches import How
-from patcher.facts.syntax.classes import ClassFacts, Store, attribute_of, self_name
+from patcher.facts.syntax.classes import Store, attribute_of, self_name
 from patcher.facts.syntax.tree import FunctionNode, dotted, walk
 from patcher.facts.tables import host_api
 from patcher.facts.tables import torch_api as api
-from patcher.facts.tables.wording import suggests_change, suggests_configuration, suggests_lookup
-from rules.fc601_helper_attribute.lookups import Lookup, Lookups
-from rules.fc601_helper_attribute.meetings import Meetings
-from rules.fc601_helper_attribute.provenance import CONTAINER_METHODS, NotHeldError, Provenance
+from patcher.facts.tables.wording import suggests_change, suggests_configuration, suggests_variation
 
 _LOOKS_ONLY = frozenset("len print str repr type id callable format".split())
+_OTHER_LIBRARIES = ("torch.", "torchvision.", "collections.", "numpy.", "copy.", "builtins.")
+_PLAIN = frozenset("int float bool str bytes list tuple dict set frozenset Callable Tensor device dtype".split())
+_TESTS = (ast.If, ast.IfExp, ast.While)
+#: Methods of Python's own containers, which Dynamo traces.
+_TRACED = frozenset(name for kind in (dict, list, set, str, bytes, int, float, tuple) for name in dir(kind))
 
-
-@dataclass(frozen=True, eq=False)
-class Read:
-    """One read of a held object: the attributes ``path``, called with constants when ``call`` is there.
-
-    Reads with the same ``key`` give the same value. ``node`` is the whole expression.
-    """
-
-    node: ast.expr
-    path: tuple[str, ...]
-    call: ast.Call | None
-    key: str
+_OPAQUE = frozenset("open input print exec eval compile hash id iter next __import__".split())
 
 
 @dataclass(frozen=True, eq=False)
 class Held:
     """``self.name``, assigned by ``store`` in ``__init__``; ``source``: its class, when that is in the project.
 
-    ``reasons``: why it may be another object, a changed one, or None when it is read; empty when nothing says so.
+    ``reads``: where compiled code compares an attribute of it with a tensor, by the attribute's name.
     """
 
-    cls: ast.ClassDef
-    name: str
     store: Store
     source: str
-    reads: tuple[Read, ...]
-    reasons: tuple[str, ...]
+    reads: dict[str, list[ast.Attribute]]
 
 
-class Holdings(Analysis):
-    """Looks through the attributes of module classes."""
+class Holdings(ClassAnalysis):
+    """The objects that instances of one class hold, and whether their answers stay the same."""
 
-    def __init__(self, facts: Facts) -> None:
-        super().__init__(facts)
-        self.meetings = facts.ask(Meetings)
-        self.lookups = facts.ask(Lookups)
-
-    def of(self, cls: ast.ClassDef) -> Iterator[Held]:
-        """What instances of ``cls`` hold."""
-        facts = self.inference.class_facts(cls)
-        init = facts.methods.get("__init__")
+    def held(self) -> Iterator[Held]:
+        """Yield what a line of ``__init__`` assigns from an argument without default, or from a call."""
+        init = self.members.methods.get("__init__")
         me = self_name(init) if init is not None else None
         if init is None or me is None:
             return
-        name = f"{self.module}.{self.syntax.qualname(cls)}"
-        for statement in init.body:
-            match statement:
-                case ast.Assign(targets=[target]) | ast.AnnAssign(target=target):
-                    attribute = attribute_of(target, me)
-                case _:
-                    continue
-            if attribute is None or suggests_configuration(attribute) or attribute.startswith("__"):
+        for i, s in enumerate(init.body):
+            name = attribute_of(s.targets[0], me) if isinstance(s, ast.Assign) and len(s.targets) == 1 else None
+            if name is None or suggests_configuration(name) or name.startswith("__") or name in self.members.methods:
                 continue
-            store = next((s for s in facts.stores[attribute] if s.statement is statement and s.how == "assign"), None)
-            if store is None:
+            stores = self.members.stores[name]
+            if [store.statement for store in stores] != [s] or not self._is_after_super(init, i):
                 continue
-            try:
-                origin = Provenance(self.facts, cls, init, store)
-                touched = _Touches(self.facts, cls, init, store, origin.parameter)
-                reads = tuple(touched.reads())
-            except NotHeldError:
-                continue
-            if reads:
-                reasons = (*origin.reasons, *touched.reasons, *self._unsteady(facts, name, init, store))
-                yield Held(cls, attribute, store, origin.source, reads, reasons)
+            source = self._source(stores[0], init)
+            reads = self._reads(name, init) if source is not None else None
+            if source is not None and reads:
+                yield Held(stores[0], source, reads)
 
-    def _unsteady(self, facts: ClassFacts, cls: str, init: FunctionNode, store: Store) -> Iterator[str]:
-        """What may make the attribute another object than ``store`` assigned, or change the object."""
-        name = store.name
-        if any(s is not store and (s.how != "declared" or s.value is not None) for s in facts.stores[name]):
-            yield f"`self.{name}` is assigned more than once"
-        if self.syntax.names_in(facts.node) & UNCANNY or name in facts.methods:
-            yield "the class has its own ways with attributes"
-        yield from self.project.attributes.reasons(cls, name)
-        for found in self.project.attributes.touched(cls, name, (How.WRITTEN, How.WITHIN)):
-            if "*" not in found.touch.place and not (found.touch.early and found.touch.owners == (cls,)):
-                yield found.told
-        yield from _detours(facts, init, store.statement)
-
-    def lookup(self, held: Held, read: Read) -> Lookup | None:
-        """What the read runs, when the object's class is in the project."""
-        if not held.source or len(read.path) > 1:
-            return None
-        return self.lookups.of(held.source, read.path[0])
-
-    def changes(self, held: Held, read: Read) -> Iterator[str]:
-        """What the project does to attributes of these names, be it on this object or on another."""
-        family = self.project.family(held.source)[0] if held.source else None
-        cls = f"{self.module}.{self.syntax.qualname(held.cls)}"
-        for part in read.path:
-            for stored in sorted(f for f in self.project.foreign_stores if _related(part, f)):
-                yield f"`.{stored}` is assigned somewhere"
-            yield from (found.told for found in self.project.attributes.computed(cls, part, any_owner=True))
-            if f"?{part}" in self.project.doubts:
-                yield f"`{part}` may be missing: something asks whether it is there"
-            for c, summary in self.project.classes():
-                if (family is None or c in family) and not self.project.is_module_class(c):
-                    if any(_related(part, s) for s in summary.stores):
-                        yield f"`{c.rpartition('.')[2]}` changes `{part}`"
-                    elif family is None and part == read.path[0] and {part, "__getattr__"} & summary.methods:
-                        yield from filter(None, [self.lookups.of(c, part).reason])
-
-    def conditional(self, node: ast.AST, depth: int = 3) -> bool:
-        """Whether ``node`` is only reached where a flag of the instance says so, as far as can be seen."""
-        function = self.syntax.function_of(node)
-        if function is None or not depth:
+    def _is_after_super(self, init: FunctionNode, position: int) -> bool:
+        """Whether the statement is a line of its own after ``super().__init__()``, with no return before it."""
+        s, before = init.body[position], init.body[:position]
+        ends = {init.lineno, *(b.end_lineno for b in before)}
+        starts = {a.lineno for a in init.body[position + 1 :]}
+        if (
+            s.lineno in ends
+            or s.end_lineno in starts
+            or any(isinstance(n, ast.Return) for b in before for n in walk(b))
+        ):
             return False
-        child = node
-        for parent in self.syntax.ancestors(node):
-            if parent is function:
-                break
-            if (
-                isinstance(parent, (ast.If, ast.IfExp, ast.While))
-                and child is not parent.test
-                and self._flag(parent.test)
-            ):
-                return True
-            if isinstance(parent, ast.BoolOp):
-                earlier = parent.values[: parent.values.index(child)] if isinstance(child, ast.expr) else []
-                if any(map(self._flag, earlier)):
-                    return True
-            if isinstance(parent, (ast.Try, ast.ExceptHandler)) or self._after_return(parent, child):
-                return True
-            child = parent
-        if self._after_return(function, child):
-            return True
-        calls = self.meetings.results(function.body[0])
-        return bool(calls) and all(self.conditional(c, depth - 1) for c in calls)
+        calls = (b.value.func for b in before if isinstance(b, ast.Expr) and isinstance(b.value, ast.Call))
+        return any(ast.unparse(f) in ("super().__init__", f"super({self.cls.name}, self).__init__") for f in calls)
 
-    def _after_return(self, parent: ast.AST, child: ast.AST) -> bool:
-        """Whether an earlier statement of the block leaves it where a flag says so."""
-        body = next((b for _, b in ast.iter_fields(parent) if isinstance(b, list) and child in b), [])
-        leaves = (ast.Return, ast.Raise, ast.Continue, ast.Break)
+    def _source(self, store: Store, init: FunctionNode) -> str | None:
+        """The dotted class of the object, "" when that is not in the project; None: configuration, a tensor, ..."""
+        match store.value:
+            case ast.Name(id=name) if not suggests_configuration(name):
+                parameters = [a for a in (*init.args.args, *init.args.kwonlyargs) if a.arg == name]
+                has_default = {a.arg for a in init.args.args[len(init.args.args) - len(init.args.defaults) :]}
+                has_default |= {a.arg for a, d in zip(init.args.kwonlyargs, init.args.kw_defaults, strict=True) if d}
+                uses = [n for n in walk(init) if isinstance(n, ast.Name) and n.id == name]
+                if not parameters or name in has_default or len(uses) != 1:
+                    return None
+                if parameters[0].annotation is None:
+                    return ""
+                what = parameters[0].annotation
+            case ast.Call(func=what):
+                if self.inference.definitions_of_root(what):
+                    return "" if isinstance(what, ast.Name) and not suggests_configuration(what.id) else None
+            case _:
+                return None
+        text = dotted(what)
+        full = self._full(what)
+        if text is None or text in _PLAIN or full.startswith(_OTHER_LIBRARIES):
+            return None
+        function = self.project.function(full)
+        source = next((c for c in (full, full.rpartition(".")[0]) if self.project.known_class(c) is not None), "")
+        classes = {full, *(function.mentions if function is not None else ()), *self._family(source)}
+        if any(map(self.project.is_module_class, classes)):
+            return None
+        words = (*text.split("."), *(c.rpartition(".")[2] for c in self._family(source)))
+        return None if any(map(suggests_configuration, words)) else source
+
+    def _full(self, what: ast.expr) -> str:
+        return self.syntax.qualified(what) or f"{self.name.rpartition('.')[0]}.{dotted(what)}"
+
+    def _family(self, source: str) -> frozenset[str]:
+        return frozenset[str]().union(*self.project.family(source)) if source else frozenset()
+
+    # --- what is done with it ---------------------------------------------------------------------------------------
+
+    def _reads(self, name: str, init: FunctionNode) -> dict[str, list[ast.Attribute]] | None:
+        """The reads that the fix is for; None where the object is used as a module is, or goes somewhere."""
+        found: dict[str, list[ast.Attribute]] = {}
+        for method in self.members.methods.values():
+            for e in (n for n in walk(method) if isinstance(n, ast.Attribute) and n.attr == name):
+                if self.inference.instance_attribute(e) != (self.cls, name) or isinstance(e.ctx, ast.Store):
+                    continue
+                read = self.syntax.parents[e]
+                compiled = self.facts.compiled(e)
+                if isinstance(read, ast.Attribute):
+                    called = isinstance(p := self.syntax.parents[read], ast.Call) and p.func is read
+                    changes = isinstance(read.ctx, ast.Store) or suggests_change(read.attr)
+                    if changes or (called and compiled) or method is init or read.attr in _OF_TENSORS:
+                        return None
+                    if compiled and self._is_compared(read) and self._sees_instance(e, method):
+                        found.setdefault(read.attr, []).append(read)
+                elif not self._looks_only(read, compiled or method is init):
+                    return None
+        return found
+
+    def _looks_only(self, user: ast.AST, strict: bool) -> bool:
+        """Whether the object is used as a whole in a call that changes nothing."""
+        name = dotted(user.func) if isinstance(user, ast.Call) else None
+        return name in _LOOKS_ONLY or (name is not None and not strict and not suggests_change(name.rpartition(".")[2]))
+
+    def _is_compared(self, read: ast.Attribute) -> bool:
+        """Whether it is one side of ``==`` or ``!=`` with a tensor on the other."""
+        if read.lineno != read.end_lineno or any(isinstance(p, ast.JoinedStr) for p in self.syntax.ancestors(read)):
+            return False
+        match self.syntax.parents[read]:
+            case ast.Compare(left=left, ops=[ast.Eq() | ast.NotEq()], comparators=[right]):
+                return self.inference.of(right if read is left else left).is_tensor
+        return False
+
+    def _sees_instance(self, e: ast.Attribute, method: FunctionNode) -> bool:
+        """Whether the method's name for its instance still means that where ``e`` stands."""
+        me = self_name(method)
+        inner = (
+            p for p in self.syntax.ancestors(e) if p is not method and not isinstance(p, (ast.Module, ast.ClassDef))
+        )
+        stored = (n for n in walk(method) if isinstance(n, ast.Name) and n.id == me)
         return (
-            any(
-                isinstance(s, ast.If) and self._flag(s.test) and any(isinstance(n, leaves) for n in walk(s))
-                for s in body[: body.index(child)]
-            )
-            if body
-            else False
+            me is not None
+            and not any(self.syntax.binds(p, me) for p in inner)
+            and all(isinstance(n.ctx, ast.Load) for n in stored)
         )
 
-    def _flag(self, test: ast.expr) -> bool:
+    # --- whether it stays -------------------------------------------------------------------------------------------
+
+    def may_change(self, held: Held, part: str) -> bool:
+        """Whether anything in the project says that the object, or its attribute ``part``, may be another one later."""
+        name, attributes = held.store.name, self.project.attributes
+        if suggests_variation(name) or suggests_variation(part) or self.syntax.names_in(self.cls) & UNCANNY:
+            return True
+        if any(attributes.reasons(self.name, name)) or any(attributes.computed(self.name, part, any_owner=True)):
+            return True
+        if any(
+            "*" not in f.touch.place and not (f.touch.early and f.touch.owners == (self.name,))
+            for f in attributes.touched(self.name, name, (How.WRITTEN, How.WITHIN))
+        ):
+            return True
+        doubts, stored = self.project.doubts, self.project.foreign_stores
+        value = held.store.value
+        asked = {f"?{part}", f"?{name}"}
+        if isinstance(value, ast.Call):
+            asked.add(f"{self._full(value.func)}()")
+        else:
+            asked |= {d for d in doubts for c in {self.name, *self._family(self.name)} if d.startswith(f"{c}:")}
+        if asked & doubts or any(_is_related(part, s) for s in stored):
+            return True
+        return not self.answers_alike(held.source, part) if held.source else self._is_answered(part)
+
+    def _is_answered(self, part: str) -> bool:
+        """Whether a plain class of the project may be that of an object of which nothing is known."""
+        plain = (s for c, s in self.project.classes() if not self.project.is_module_class(c))
+        return any({part, "__getattr__"} & s.methods or any(_is_related(part, n) for n in s.stores) for s in plain)
+
+    def answers_alike(self, source: str, part: str) -> bool:
+        """Whether the getter of the project's class ``source`` reads nothing but what its constructor has made."""
+        family, unknown = self.project.family(source)
+        made = self.project.known_class(source)
+        if unknown or len(family) != 1 or made is None or made.stores or part in made.init_stores:
+            return False
+        mentions = {m for found in self._getters(source, part) for m in found}
+        return not any(map(self.project.attributes.changed, made.init_stores)) and all(
+            self.project.function(m) is None
+            and not m.startswith("torch")
+            and not self.project.methods(source, m.removeprefix("self."))
+            and (m.startswith("self.") or m.lstrip(".") in _TRACED or not suggests_change(m.rpartition(".")[2]))
+            and not self.project.attributes.changed(f"~{m.rpartition('.')[2]}")
+            and m.rpartition(".")[2] not in _OPAQUE
+            for m in mentions
+        )
+
+    def is_traced(self, source: str, part: str) -> bool:
+        """Whether Dynamo can follow how the project's class answers, so that there is nothing to win."""
+        mentions = {m for found in self._getters(source, part) for m in found}
+        home = f"{source.rpartition('.')[0]}."
+        return not self.project.family(source)[1] and all(
+            m.startswith("self.") or m.lstrip(".") in _TRACED or (m.startswith(home) and m[len(home) :] not in _OPAQUE)
+            for m in mentions
+        )
+
+    def _getters(self, source: str, part: str) -> list[frozenset[str]]:
+        """What the functions mention that answer for ``part``."""
+        getters = [g for n in (part, "__getattr__", "__getattribute__") for g in self.project.methods(source, n)]
+        return [frozenset(f.mentions) for g in getters if (f := self.project.function(g)) is not None]
+
+    @cached_property
+    def _callers(self) -> dict[str, list[FunctionNode]]:
+        found: dict[str, list[FunctionNode]] = {name: [] for name in self.members.methods}
+        for method in self.members.methods.values():
+            for n in walk(method):
+                own = self.inference.instance_attribute(n) if isinstance(n, ast.Attribute) else None
+                if own is not None and own[1] in found:
+                    found[own[1]].append(method)
+        return found
+
+    def is_conditional(self, read: ast.Attribute) -> bool:
+        """Whether a flag of the instance, or a handler, may decide whether the method of ``read`` gets there."""
+        method = self.syntax.method_of(read)
+        seen: set[FunctionNode] = set()
+        stack = [method] if method is not None else []
+        while stack:
+            m = stack.pop()
+            if m in seen:
+                continue
+            seen.add(m)
+            if any(isinstance(n, ast.Try) or any(map(self._is_flag, _asked(n))) for n in walk(m)):
+                return True
+            stack += filter(self.facts.reached, self._callers.get(m.name, ()))
+        return False
+
+    def _is_flag(self, test: ast.expr) -> bool:
         """Whether the test asks the instance (``self.training`` aside), or for what there is."""
         for n in walk(test):
             own = self.inference.instance_attribute(n)
@@ -178,192 +255,14 @@ class Holdings(Analysis):
         return False
 
 
-class _Touches(ClassAnalysis):
-    """Every place of a class that touches the object. ``reasons``: those that may change it, or doubt it is there."""
-
-    def __init__(
-        self, facts: Facts, cls: ast.ClassDef, init: FunctionNode, store: Store, parameter: ast.arg | None
-    ) -> None:
-        super().__init__(facts, cls)
-        self.init, self.store, self.parameter = init, store, parameter
-        self.reasons: list[str] = []
-
-    def _mine(self, e: ast.AST) -> bool:
-        """Whether ``e`` is the attribute, of the instance that the method works on."""
-        if self.inference.instance_attribute(e) != (self.members.node, self.store.name):
-            return False
-        return self._sees_instance(e)
-
-    def _sees_instance(self, e: ast.AST) -> bool:
-        """Whether the method's name for its instance still means that where ``e`` stands."""
-        method = self.syntax.method_of(e)
-        me = self_name(method) if method is not None else None
-        if method is None or me is None:
-            return False
-        for scope in self.syntax.ancestors(e):
-            if scope is method:
-                break
-            if self.syntax.binds(scope, me):
-                return False
-        return not any(
-            isinstance(n, ast.Name) and n.id == me and not isinstance(n.ctx, ast.Load)
-            for n in self.syntax.subtree(method)
-        )
-
-    def _objects(self) -> Iterator[tuple[ast.expr, bool]]:
-        """Every expression that may be the object; and whether it is for sure."""
-        for method in self.members.methods.values():
-            nodes = [n for n in walk(method) if isinstance(n, (ast.Attribute, ast.Name))]
-            nodes = [n for n in nodes if isinstance(n.ctx, ast.Load)]
-            mine = [n for n in nodes if isinstance(n, ast.Attribute) and self._mine(n)]
-            same = {self.syntax.parents[n].targets[0] for n in mine if self._aliased(n)}  # type: ignore[attr-defined]
-            if method is self.init and self.parameter is not None:
-                same.add(self.parameter)
-            yield from ((n, True) for n in mine)
-            for n in nodes:
-                if isinstance(n, ast.Name) and not self._bound_by_lambda(n):
-                    definitions = self.inference.definitions(n) if same else frozenset()
-                    found = [d for d in definitions if d.node in same]
-                    if found:
-                        yield n, len(found) == len(definitions)
-
-    def _aliased(self, e: ast.expr) -> bool:
-        """Whether ``e`` is given a local name: ``words = self.words``."""
-        parent = self.syntax.parents[e]
-        return isinstance(parent, ast.Assign) and len(parent.targets) == 1 and isinstance(parent.targets[0], ast.Name)
-
-    def _bound_by_lambda(self, n: ast.Name) -> bool:
-        return any(isinstance(p, ast.Lambda) and self.syntax.binds(p, n.id) for p in self.syntax.ancestors(n))
-
-    # --- what is done with it ---------------------------------------------------------------------------------------
-
-    def reads(self) -> Iterator[Read]:
-        """The reads outside of ``__init__``. Raises NotHeldError when a use gives something else away."""
-        for e, certain in self._objects():
-            early = self.syntax.method_of(e) is self.init
-            node, path = e, list[str]()
-            parent = self.syntax.parents[node]
-            while isinstance(parent, ast.Attribute) and isinstance(parent.ctx, ast.Load):
-                node, parent = parent, self.syntax.parents[parent]
-                path.append(node.attr)
-            called = parent if isinstance(parent, ast.Call) and parent.func is node else None
-            if isinstance(parent, ast.Attribute):
-                self.reasons.append(f"`{ast.unparse(parent)}` is assigned")
-            elif not path:
-                self._bare(e, parent, early)
-            elif path[0] in host_api.MODULE_OR_TENSOR or path[-1] in api.HOST_READS:
-                raise NotHeldError
-            elif called is not None and any(map(suggests_change, path)):
-                self.reasons.append(f"`{ast.unparse(node)}` may change it")
-            elif early:
-                if called is None and not isinstance(parent, ast.Expr) and not self._kept(parent):
-                    raise NotHeldError  # what sizes layers is configuration
-            elif called is not None and not _constant(called):
-                self._called(called, path[-1])
-            elif certain and self._readable(called or node, path, called is not None):
-                text = _arguments(called) if called is not None else ""
-                yield Read(called or node, tuple(path), called, ".".join(path) + text)
-
-    def _kept(self, parent: ast.AST) -> bool:
-        """Whether the value just becomes an attribute of the instance."""
-        return isinstance(parent, ast.Assign) and all(isinstance(t, ast.Attribute) for t in parent.targets)
-
-    def _readable(self, whole: ast.expr, path: list[str], called: bool) -> bool:
-        """Whether the expression may be replaced, and is one to look at."""
-        if called and path[-1] in CONTAINER_METHODS | api.TENSOR_ONLY:
-            return False
-        if any(part.startswith("__") or suggests_configuration(part) for part in path):
-            return False
-        if not self._sees_instance(whole):
-            return False
-        inside = (ast.JoinedStr, ast.MatchValue)  # positions are not exact in the one, a name has to stand in the other
-        return not any(isinstance(p, inside) for p in self.syntax.ancestors(whole))
-
-    def _called(self, call: ast.Call, name: str) -> None:
-        """A method that gets more than constants: no tensors, and in compiled code only to look something up."""
-        if any(self.inference.of(a).is_tensor for a in [*call.args, *(k.value for k in call.keywords)]):
-            raise NotHeldError
-        if not suggests_lookup(name) and self._reached(call):
-            self.reasons.append(f"`{ast.unparse(call.func)}` may change it")
-
-    def _reached(self, node: ast.AST) -> bool:
-        method = self.syntax.method_of(node)
-        return method is not None and self.project.reached(f"{self.name}.{method.name}")
-
-    def _bare(self, e: ast.expr, parent: ast.AST, early: bool) -> None:
-        """The object itself is used, not an attribute of it."""
-        match parent:
-            case ast.Assign(targets=[target]) | ast.AnnAssign(target=target):
-                if parent is not self.store.statement and not (self._mine(e) and self._aliased(e)):
-                    self.reasons.append(f"`{ast.unparse(target)}` holds it as well")
-            case ast.Call() if parent.func is e:
-                if self._reached(e) or early:
-                    raise NotHeldError
-            case ast.Call():
-                self._passed(e, parent, early)
-            case ast.keyword():
-                call = self.syntax.parents[parent]
-                assert isinstance(call, ast.Call)
-                self._passed(e, call, early)
-            case ast.Compare(ops=[ast.In() | ast.NotIn()]) | ast.Subscript() | ast.Return() if not early:
-                pass
-            case ast.Compare() | ast.If() | ast.IfExp() | ast.While() | ast.BoolOp() | ast.Assert():
-                self.reasons.append("it may be None: there is a test for it")
-            case ast.UnaryOp(op=ast.Not()):
-                self.reasons.append("it may be None: there is a test for it")
-            case ast.Tuple() | ast.List() | ast.Dict() if not (early or self._reached(e)):
-                pass
-            case _:
-                raise NotHeldError
-
-    def _passed(self, e: ast.expr, call: ast.Call, early: bool) -> None:
-        name = dotted(call.func) or ""
-        if name in _LOOKS_ONLY:
-            return
-        if name in ("hasattr", "isinstance"):
-            self.reasons.append(f"it may be something else: `{name}` asks for that")
-        elif name == "getattr" and len(call.args) > 1 and isinstance(call.args[1], ast.Constant):
-            return
-        elif early:
-            raise NotHeldError  # handed on while the module is built: configuration
-        elif self._reached(e) or suggests_change(name.rpartition(".")[2]):
-            self.reasons.append(f"`{name or ast.unparse(call.func)}` may change it")
+_OF_TENSORS = host_api.MODULE_OR_TENSOR | api.HOST_READS
 
 
-def _detours(facts: ClassFacts, init: FunctionNode, statement: ast.stmt) -> Iterator[str]:
-    """Whether the assignment is a line of its own after ``super().__init__()``, with no way around it."""
-    at = init.body.index(statement)
-    before, after = init.body[:at], init.body[at + 1 :]
-    if not any(_starts(s, facts) for s in before):
-        yield "it is assigned before `super().__init__()`"
-    if any(isinstance(n, (ast.Return, ast.Yield, ast.YieldFrom)) for s in before for n in walk(s)):
-        yield "`__init__` may return before it is assigned"
-    lines = {init.lineno, *(s.end_lineno for s in before), *(s.lineno for s in after)}
-    if lines & {statement.lineno, statement.end_lineno}:
-        yield "its assignment shares a line with another statement"
+def _asked(n: ast.AST) -> list[ast.expr]:
+    return [n.test] if isinstance(n, _TESTS) else n.values if isinstance(n, ast.BoolOp) else []
 
 
-def _starts(s: ast.stmt, facts: ClassFacts) -> bool:
-    """Whether ``s`` is ``super().__init__(...)`` or the like."""
-    match s:
-        case ast.Expr(value=ast.Call(func=ast.Attribute(value=base, attr="__init__"))):
-            if isinstance(base, ast.Call):
-                return dotted(base.func) == "super" and (not base.args or dotted(base.args[0]) == facts.node.name)
-            return dotted(base) in {dotted(b) for b in facts.node.bases}
-    return False
-
-
-def _constant(call: ast.Call) -> bool:
-    given = [*call.args, *(k.value for k in call.keywords)]
-    return all(isinstance(a, ast.Constant) for a in given) and all(k.arg is not None for k in call.keywords)
-
-
-def _arguments(call: ast.Call) -> str:
-    keywords = [f"{k.arg}={ast.unparse(k.value)}" for k in call.keywords]
-    return f"({', '.join([*map(ast.unparse, call.args), *keywords])})"
-
-
-def _related(read: str, stored: str) -> bool:
+def _is_related(read: str, stored: str) -> bool:
     """Whether assigning ``stored`` may change ``read``: the same name, or ``pad_token`` and ``pad_token_id``."""
     a, b = read.strip("_"), stored.strip("_")
     return a == b or a in (f"{b}_id", f"{b}_ids", f"{b}_idx", f"{b}_index", f"{b}_indices")
