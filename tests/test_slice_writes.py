@@ -125,7 +125,7 @@ def test_a_position_that_a_fix_has_made_a_number_needs_no_function(tmp_path: Pat
     caches = Path(__file__).resolve().parent / "caches"
     for name in ("lazy_allocation.py",):
         shutil.copy(caches / name, tmp_path)
-    results = run([str(tmp_path)], tuple(load_rules()), Settings(), jobs=1)
+    results = run([str(tmp_path)], tuple(load_rules()), Settings(unsafe=True), jobs=1)
     texts = {Path(r.path).stem: r.after.decode() for r in results if r.changed}
     assert "self._used = 0" in texts["lazy_allocation"]
     assert not any(WRITE_NAME in text for text in texts.values())

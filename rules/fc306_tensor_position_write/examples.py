@@ -119,12 +119,14 @@ class Slots(nn.Module):
 INVALID: tuple[Example, ...] = (
     Example(
         title="keys and values in a dataclass, from one position on",
+        unsafe=True,
         before=_DATACLASS + _ATTENTION_BEFORE,
         after=_DATACLASS + WRITE + "\n\n" + _ATTENTION_AFTER,
         run=_DECODE + _ROUNDS,
     ),
     Example(
         title="a list of objects, one for each layer; the bounds are written out",
+        unsafe=True,
         before=_LIST_BEFORE,
         after=_LIST_BEFORE.replace("class Stack", WRITE + "\n\nclass Stack").replace(
             "memory.key[:, :, memory.at[0] : memory.at[0] + x.shape[1], :] = key",
@@ -143,6 +145,7 @@ calls = [lambda f: decode(f, 2), lambda f: decode(f, 3)]
     ),
     Example(
         title="a part of the rows of a buffer, of another dtype; the position is a buffer of one element",
+        unsafe=True,
         before=_STATE_BEFORE,
         after=WRITE
         + "\n\n"
@@ -157,6 +160,7 @@ calls = [(torch.ones(2, 3, 4),), (torch.full((3, 2, 4), 2.0),), (torch.full((1, 
     ),
     Example(
         title="a dimension that is counted from the end, with gradients",
+        unsafe=True,
         before=_LAST_BEFORE,
         after=WRITE
         + "\n\n"
@@ -173,6 +177,7 @@ train = True
     ),
     Example(
         title="row by row, each from a place of its own",
+        unsafe=True,
         before=_SLOT_BEFORE,
         after=WRITE
         + "\n\n"
@@ -186,6 +191,7 @@ calls = [(torch.ones(2, 2, 3), torch.zeros(2, 8, 3), torch.tensor(n)) for n in (
     ),
     Example(
         title="one place, which may lie behind the end or be counted from there: as Python has it",
+        unsafe=True,
         before="""\
 class Blank(nn.Module):
     def forward(self, x, at: torch.Tensor, row):
@@ -243,18 +249,6 @@ class Write(nn.Module):
         reported=True,
     ),
     NearMiss(
-        title="the start moves on before it is used",
-        source="""\
-class Write(nn.Module):
-    def forward(self, x, cache, at: torch.Tensor):
-        end = at + x.shape[1]
-        at += 1
-        cache[:, at:end] = x[:, 1:]
-        return cache.sum(1)
-""",
-        reported=True,
-    ),
-    NearMiss(
         title="a step",
         source="""\
 class Write(nn.Module):
@@ -272,18 +266,6 @@ class Write(nn.Module):
     def forward(self, x, cache, rows, at: torch.Tensor):
         cache[rows, at : at + 2] = x
         return cache.sum(1)
-""",
-        reported=True,
-    ),
-    NearMiss(
-        title="what is written is a part of what is written into",
-        source="""\
-class Shift(nn.Module):
-    def forward(self, x, at: torch.Tensor):
-        y = x.clone()
-        head = y[:, :2]
-        y[:, at : at + 2] = head
-        return y
 """,
         reported=True,
     ),

@@ -10,10 +10,25 @@ from typing import ClassVar
 from patcher.facts import Facts
 from patcher.facts.effects.own_functions import OwnFunctions
 from patcher.facts.syntax.written import short
-from patcher.rule import Code, Cost, Edit, Example, Finding, Fix, Insert, NearMiss, ReplaceStatements, Rule, Where
+from patcher.rule import (
+    Applicability,
+    Code,
+    Cost,
+    Edit,
+    Example,
+    Finding,
+    Fix,
+    Insert,
+    NearMiss,
+    ReplaceStatements,
+    Rule,
+    Where,
+)
 from rules.fc306_tensor_position_write.examples import INVALID, VALID
 from rules.fc306_tensor_position_write.slice_text import BUILTINS, WRITE, WRITE_NAME
 from rules.fc306_tensor_position_write.slice_writes import SliceWrite, SliceWrites
+
+_ASSUMED = "start and length stay as they are between the bound and the write, which writes into a plain tensor"
 
 
 class TensorPositionWrite(Rule):
@@ -21,8 +36,7 @@ class TensorPositionWrite(Rule):
 
     What it does:
         Writes the same places by index, which the device works out: ``_write_slice(key, cache.key, 1, start, n)``. The
-        function is written into the file once. ``end = start + n`` above the assignment is followed, as long as
-        neither part may change in between, and integers and whole slices beside the moving one stay as they are.
+        function is written into the file once. ``end = start + n`` above the assignment is followed.
 
     Why it breaks compilation:
         Python asks the bounds of a slice for a number (``__index__``), though nothing is said to read one:
@@ -32,18 +46,17 @@ class TensorPositionWrite(Rule):
         a call become 0, 6, 0 and one. What it does to the time on a GPU was not measured.
 
     Fix safety:
-        Safe. For every value, tensor, start and length, the function does what the assignment does, or leaves it to
-        the assignment, which reads the number as before: where the start is not held in one integer of 32 or 64 bits
-        (narrow ones wrap round), where the value has another length than the slice (it is broadcast) or is no tensor.
-        A slice is cut off at the end of its tensor, and so a single place behind it is no place: nothing is written.
+        Unsafe: it assumes that start and length stay the same between the line that makes the bound and the write, that
+        reading them twice does nothing, and that what is written into is a plain tensor. For every tensor, start and
+        length the function then does what the assignment does, or leaves it to the assignment: where the start is not
+        held in one integer of 32 or 64 bits, and where the value has another length than the slice or is no tensor.
         Several places that do not fit raise RuntimeError as before, at once on a CPU, as a device-side assertion on
-        CUDA. A negative start counts from the end. The tensor is changed in place, so every alias sees it; gradients
-        are the same. Where value and places share memory in part, the assignment raised, or copied in an order that
-        nobody promises, and now reads all before it writes.
-        Reported, not fixed: a length that is data (``x[:, :end]``, ``x[:, start:]``), a step, an end that is not
-        seen to be the start and a length, a start that may change between the two, other elements of the index that
-        may be tensors, and a value that is read from where it is written. A read of such a slice has a size
-        that is data; this rule says nothing of it.
+        CUDA.
+
+        Not fixed when
+
+        - the length is data (``x[:, :end]``, ``x[:, start:]``), or the end is not seen to be the start and a length;
+        - there is a step, or other elements of the index may be tensors.
 
     References:
         PyTorch, graph break GB0124 (``Tensor.item()``), ``torch.Tensor.index_put_``.
@@ -65,7 +78,9 @@ class TensorPositionWrite(Rule):
         function = _function(heard, facts) if heard and not reason else ()
         for write in found:
             if write in heard and not reason:
-                yield Finding(write.statement, _message(write), Fix((*function, _call(write)), asserts=True))
+                yield Finding(
+                    write.statement, _message(write), Fix((*function, _call(write)), Applicability.UNSAFE), _ASSUMED
+                )
             else:
                 yield Finding(write.statement, _message(write), assumption=write.reason or reason)
 

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
-from patcher.facts.effects.unchanged import Unchanged
-from patcher.facts.syntax.tree import own_nodes, same_expression
+from patcher.facts.syntax.tree import same_expression
 from patcher.facts.syntax.written import is_none, short
 from patcher.facts.values.sizes import Sizes
 from patcher.facts.values.types import Kind
 from patcher.rule import Code
 from rules.fc306_tensor_position_write.positions import Positions
-
-_PLAIN = (ast.Name, ast.Attribute, ast.Subscript, ast.Constant, ast.BinOp, ast.UnaryOp, ast.Tuple, ast.Slice)
-_SYNTAX = (*_PLAIN, ast.operator, ast.unaryop, ast.expr_context)
 
 
 @dataclass(frozen=True)
@@ -42,7 +37,6 @@ class SliceWrites(Analysis):
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts)
         self._positions = facts.ask(Positions)
-        self._unchanged = facts.ask(Unchanged)
         self._sizes = facts.ask(Sizes)
 
     def of(self, statement: ast.Assign) -> SliceWrite | None:
@@ -56,9 +50,11 @@ class SliceWrites(Analysis):
             return None
         part = moving[0]
         start = next(b for b in (part.lower, part.upper, part.step) if b is not None and self._positions.is_tensor(b))
-        size = self._size(part, statement)
+        size = self._size(part)
         base = self._base(target, elements, part)
-        reason = self._why_not(statement, target, moving)
+        reason = "two bounds of it move" if len(moving) > 1 else self.facts.writing.why_not_replaced(statement) or ""
+        if self.inference.of(statement.value).kind is Kind.PYTHON:
+            reason = f"`{short(statement.value)}` is no tensor"
         for outcome in (size, base):
             reason = reason or (outcome if isinstance(outcome, str) else "")
         if reason or isinstance(size, str) or isinstance(base, str):
@@ -68,32 +64,9 @@ class SliceWrites(Analysis):
     def _asks(self, e: ast.Slice) -> bool:
         return any(bound is not None and self._positions.is_tensor(bound) for bound in (e.lower, e.upper, e.step))
 
-    def _why_not(self, statement: ast.Assign, target: ast.Subscript, moving: Sequence[ast.expr]) -> str:
-        if len(moving) > 1:
-            return "two bounds of it move"
-        value = self.inference.of(statement.value)
-        if value.kind is Kind.PYTHON:
-            return f"`{short(statement.value)}` is no tensor"
-        if self._reads(statement.value, target.value):
-            return "what is written is read from where it is written"
-        if not self._positions.is_tensor(target.value) and self.project.named_methods("__setitem__"):
-            return f"`{short(target.value)}` may be of a class of the project that takes items in its own way"
-        return self.facts.writing.why_not_replaced(statement) or ""
-
-    def _reads(self, value: ast.expr, target: ast.expr, depth: int = 4) -> bool:
-        """Whether ``value`` is, or is made of a part of, what ``target`` says."""
-        for n in ast.walk(value):
-            if isinstance(n, ast.expr) and same_expression(n, target):
-                return True
-            if isinstance(n, ast.Name) and depth and isinstance(n.ctx, ast.Load):
-                found = [d.value for d in self.inference.definitions(n) if d.how == "assign" and d.value is not None]
-                if any(_is_view(v) and self._reads(v, target, depth - 1) for v in found):
-                    return True
-        return False
-
     # --- where it begins, how long it is ----------------------------------------------------------------------------
 
-    def _size(self, part: ast.Slice, statement: ast.stmt) -> ast.expr | str:
+    def _size(self, part: ast.Slice) -> ast.expr | str:
         """How long ``part`` is: what its end adds to its beginning; or why that is not known."""
         lower, upper = part.lower, part.upper
         if part.step is not None and not is_none(part.step):
@@ -104,54 +77,18 @@ class SliceWrites(Analysis):
             return "it goes on to the last place, and how long it is is data"
         if not self._positions.is_tensor(lower):
             return "it begins at a number, and how long it is is data"
-        if why := self._why_not_once(lower):
-            return why
         made: ast.expr = upper
-        since: ast.AST | None = None
         if isinstance(upper, ast.Name):
             (definition, *others) = self.inference.definitions(upper) or (None,)
             if definition is None or others or definition.how != "assign" or definition.path or not definition.value:
                 return f"where `{upper.id}` is from is not plain to see"
-            made, since = definition.value, definition.node
+            made = definition.value
         size = _added(made, lower)
         if size is None:
             return f"`{short(made)}` is not `{short(lower)}` and a length"
         if self._positions.is_tensor(size):
             return f"its length, `{short(size)}`, is data"
-        if why := self._why_not_once(size):
-            return why
-        return self._why_moved((lower, upper, size), since, statement) or size if since is not None else size
-
-    def _why_moved(self, asked: tuple[ast.expr, ...], since: ast.AST, statement: ast.stmt) -> str:
-        """What may change one of ``asked``, the start first, between ``since``, where the end is made, and its use."""
-        beside = self._beside(asked[0], statement)
-        for e in asked:
-            if why := self._unchanged.why_changed(e, since, statement, ignoring=beside):
-                return f"`{short(e)}` may change between the bound and its use: {why}"
-        return ""
-
-    def _beside(self, start: ast.expr, statement: ast.stmt) -> list[ast.AST]:
-        """The targets that are written from ``start`` on in this function: they do not hold it (ninth presumption)."""
-        function = self.syntax.function_of(statement)
-        found: list[ast.AST] = []
-        for n in own_nodes(function) if function is not None else ():
-            target = n.targets[0] if isinstance(n, ast.Assign) and len(n.targets) == 1 else None
-            if isinstance(target, ast.Subscript) and not self._reads(start, target.value):
-                slices = [e for e in ast.walk(target.slice) if isinstance(e, ast.Slice) and e.lower is not None]
-                if any(e.lower is not None and same_expression(e.lower, start) for e in slices):
-                    found.append(target)
-        return found
-
-    def _why_not_once(self, e: ast.expr) -> str:
-        """Why it may be seen how often, or when, ``e`` is evaluated; "" when it cannot."""
-        if self._sizes.is_count(e):
-            return ""
-        for n in ast.walk(e):
-            if not isinstance(n, _SYNTAX):
-                return f"`{short(e)}` runs code"
-            if isinstance(n, ast.Attribute) and any(self._unchanged.writes.of(n)):
-                return f"`{short(n)}` may run code"
-        return ""
+        return size
 
     # --- what is written into ---------------------------------------------------------------------------------------
 
@@ -168,8 +105,6 @@ class SliceWrites(Analysis):
                 dotted_before, kept = not seen, 0
                 texts.append("...")
             elif isinstance(e, ast.Slice) or is_none(e):
-                if why := self._why_not_once(e):
-                    return why
                 texts.append(ast.unparse(e))
             elif self._is_integer(e):
                 kept = 0
@@ -187,7 +122,7 @@ class SliceWrites(Analysis):
             return type(e.value) is int
         value = self.inference.of(e)
         plain = value.kind is Kind.PYTHON and value.python in ("int", "size") and not value.data
-        return not self._why_not_once(e) and (plain or self._sizes.is_integer(e))
+        return plain or self._sizes.is_integer(e)
 
 
 def _added(e: ast.expr, start: ast.expr) -> ast.expr | None:
@@ -198,8 +133,3 @@ def _added(e: ast.expr, start: ast.expr) -> ast.expr | None:
                 return right
             return left if same_expression(right, start) else None
     return None
-
-
-def _is_view(e: ast.expr) -> bool:
-    """Whether ``e`` may share memory with what it is made of: written out, or by a method."""
-    return isinstance(e, (ast.Name, ast.Attribute, ast.Subscript, ast.Call))

@@ -22,8 +22,7 @@ from patcher.rule import (
 )
 from rules.fc709_reduced_timestep.casts import Cast, Casts
 from rules.fc709_reduced_timestep.examples import INVALID, VALID
-from rules.fc709_reduced_timestep.origins import Kind, Origin, Origins
-from rules.fc709_reduced_timestep.sinks import Goes, Sinks
+from rules.fc709_reduced_timestep.timesteps import Timesteps
 
 
 class ReducedTimestep(Rule):
@@ -32,9 +31,8 @@ class ReducedTimestep(Rule):
     What it does:
         Keeps timesteps in float32: ``timesteps.to(weight_dtype)`` becomes ``timesteps.to(torch.float32)``,
         ``timesteps.half()`` becomes ``timesteps.float()``, and ``torch.full(shape, t, dtype=latents.dtype)`` is made in
-        float32. What counts is where a value comes from (``scheduler.timesteps``, ``sigmas * num_train_timesteps``,
-        ``randint`` up to how many there are, a parameter called ``timestep``) and where it goes: out of the
-        function, into a model, into an embedding.
+        float32. What counts is a name (``timesteps``, ``scheduler.timesteps``, a loop over them) and that the value is
+        returned or given to a model.
 
     Why it breaks compilation:
         It breaks none; it is what is lost when a script is turned to mixed precision along with compilation. Measured
@@ -44,12 +42,14 @@ class ReducedTimestep(Rule):
         A model that casts the timestep itself loses them there: both places are reported.
 
     Fix safety:
-        Unsafe: other numbers come out, those that were meant. The embedding has to take float32: one that casts its
-        sines to the dtype of the timestep hands float32 to its first layer, which raises without autocast: where
-        the project has such a one and the file says nothing of autocast, it is reported and not fixed. What is
-        computed with the timestep (``sigmas = timesteps / 1000``, then noisy latents) becomes float32 as well. Left
-        alone: a cast below the embedding, to another dtype or to a device alone; integers up to 256 (up to 2048 for
-        float16), which are exact; sigmas that only mix noise into latents; and what goes to the scheduler.
+        Unsafe: other numbers come out, those that were meant. It assumes that what embeds the timestep takes float32:
+        an embedding that casts its sines to the dtype of the timestep hands float32 to its first layer, which raises
+        without autocast.
+
+        Not fixed when
+
+        - the cast is below the embedding, to another dtype or to a device alone;
+        - the value only goes to the scheduler, or is mixed into latents.
 
     References:
         Source document 000 (kohya, musubi-tuner's 8e37da6); sd-scripts' ``flux_train_utils.py``.
@@ -65,18 +65,11 @@ class ReducedTimestep(Rule):
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report a cast of what comes from a timestep and goes where one is embedded."""
         cast = facts.ask(Casts).of(node) if isinstance(node, ast.Call) else None
-        origin = facts.ask(Origins).of(cast.value) if cast is not None else None
-        if cast is None or origin is None or _exact(cast, origin) or _is_own(cast, facts):
-            return
-        sinks = facts.ask(Sinks)
-        if sinks.of(cast.call) < (Goes.OUT if origin.kind is Kind.TIMESTEP else Goes.IN):
+        times = facts.ask(Timesteps)
+        if cast is None or not times.holds(cast.value) or _is_own(cast, facts) or not times.goes_to_a_model(cast.call):
             return
         rounded = f"is rounded to {cast.to}" if cast.to or cast.dtype is None else f"takes `{ast.unparse(cast.dtype)}`"
         message = f"the timestep `{ast.unparse(cast.value)}` {rounded} before it is embedded"
-        if by := _cast_back_by(facts):
-            why = f"{by} casts its sines to the dtype of the timestep, and nothing here is said of autocast"
-            yield Finding(node, message, assumption=why)
-            return
         fix = Fix((_edit(cast, facts),), Applicability.UNSAFE)
         yield Finding(node, message, fix, "what embeds it takes float32, or runs under autocast")
 
@@ -85,24 +78,10 @@ class ReducedTimestep(Rule):
     valid: ClassVar[tuple[NearMiss, ...]] = VALID
 
 
-def _exact(cast: Cast, origin: Origin) -> bool:
-    """Whether nothing is lost: a few integers, or integers in float16."""
-    return origin.kind is Kind.BOUND or origin.few or (origin.whole and cast.to == "float16")
-
-
 def _is_own(cast: Cast, facts: Facts) -> bool:
     """Whether it takes the dtype of other timesteps, which is said where they are made."""
     owner = cast.dtype.value if isinstance(cast.dtype, ast.Attribute) and cast.dtype.attr == "dtype" else None
-    return owner is not None and facts.ask(Origins).of(owner) is not None
-
-
-def _cast_back_by(facts: Facts) -> str:
-    """A function of the project that embeds in the dtype of what it gets, where nothing here turns autocast on."""
-    if any("autocast" in n.attr for n in facts.syntax.by_type[ast.Attribute]) or "autocast" in facts.syntax.imports:
-        return ""
-    modules = sorted(facts.project.modules.values(), key=lambda m: m.path)
-    found = (f"`{m.module}.{f.qualname}`" for m in modules for f in m.functions if f.casts_back)
-    return next(found, "")
+    return owner is not None and facts.ask(Timesteps).holds(owner)
 
 
 def _edit(cast: Cast, facts: Facts) -> Replace:

@@ -34,7 +34,6 @@ from patcher.facts.project.scripted import prepared, scripted
 from patcher.facts.project.taken import Taken, is_taken
 from patcher.facts.project.tensor_fields import said_tensors
 from patcher.facts.project.threads import is_handed_over
-from patcher.facts.project.timestep_sines import sines_cast_back
 from patcher.facts.project.touches import Touch, Touches
 from patcher.facts.project.wrapping import accelerated, wrapped_parts
 from patcher.facts.syntax.classes import pairs, registered
@@ -64,7 +63,7 @@ class FunctionSummary:
     does to memory and attributes. ``returns``: what it calls to make what it returns, dotted ("?": anything else).
     ``decorated``: by more than Python's own decorators and torch's. ``elsewhere``: what it mentions only to hand it to
     another thread or process, or for a parameter of that name. ``documented``: the errors that its docstring, or that
-    of its class, names. ``casts_back``: as `sines_cast_back` has it.
+    of its class, names.
     ``wraps``: the parameters, parts of which torch.compile wraps. ``grows``: as `grown_dims` has them. ``offsets``: as
     `offset_parameters` has them.
     """
@@ -82,7 +81,6 @@ class FunctionSummary:
     keywords: tuple[str, ...] = ()
     elsewhere: frozenset[str] = frozenset()
     documented: frozenset[str] = frozenset()
-    casts_back: bool = False
     wraps: frozenset[str] = frozenset()
     grows: frozenset[int] = frozenset()
     offsets: frozenset[str] = frozenset()
@@ -405,7 +403,6 @@ class _Collector:
                 tuple(a.arg for a in node.args.kwonlyargs),
                 frozenset(self.mentions[node] - self.here[node]),
                 documented(node, self.syntax),
-                sines_cast_back(node, nodes),
                 wrapped_parts(nodes, self.resolve, self.parameters(node)) if self.wraps else frozenset(),
                 grown_dims(node, (n for n in nodes if isinstance(n, ast.Call)), self.syntax),
                 offset_parameters(node, self.syntax),
