@@ -237,13 +237,13 @@ class Memory:
         gain=False,
     ),
     Example(
-        title="local names first, and made again by a reset",
+        title="local names first",
         before="""
 class Memory:
     def __init__(self, layers, batch, room, size):
         self.shape = (layers, batch, room, size)
         keys = torch.empty(self.shape)
-        values = torch.empty_like(keys).contiguous()
+        values = torch.empty_like(keys)
         self.keys = keys
         self.values = values
         self.filled = [0] * layers
@@ -256,24 +256,15 @@ class Memory:
         self.filled[layer] = end
         return self.keys[layer, :, :end], self.values[layer, :, :end]
 
-    def reset(self, room=None):
+    def reset(self):
         self.filled = [0] * len(self.filled)
-        if room is not None:
-            self.shape = (*self.shape[:2], room, self.shape[3])
-            self.keys = self.keys.new_zeros(self.shape)
-            self.values = self.values.new_zeros(self.shape)
-
-    def to(self, device):
-        self.keys = self.keys.to(device)
-        self.values = self.values.to(device)
-        return self
 """,
         after="""
 class Memory:
     def __init__(self, layers, batch, room, size):
         self.shape = (layers, batch, room, size)
         keys = torch.empty(self.shape)
-        values = torch.empty_like(keys).contiguous()
+        values = torch.empty_like(keys)
         self.keys = keys
         self.values = values
         if not torch.compiler.is_compiling():
@@ -289,25 +280,10 @@ class Memory:
         self.filled[layer] = end
         return self.keys[layer, :, :end], self.values[layer, :, :end]
 
-    def reset(self, room=None):
+    def reset(self):
         self.filled = [0] * len(self.filled)
-        if room is not None:
-            self.shape = (*self.shape[:2], room, self.shape[3])
-            self.keys = self.keys.new_zeros(self.shape)
-            self.values = self.values.new_zeros(self.shape)
-            if not torch.compiler.is_compiling():
-                torch._dynamo.mark_static_address(self.keys)
-                torch._dynamo.mark_static_address(self.values)
-
-    def to(self, device):
-        self.keys = self.keys.to(device)
-        self.values = self.values.to(device)
-        if not torch.compiler.is_compiling():
-            torch._dynamo.mark_static_address(self.keys)
-            torch._dynamo.mark_static_address(self.values)
-        return self
 """,
-        run=_RUN.replace("MEMORY", "Memory(2, 2, 24, 4).to('cpu')").replace("reset()", "reset(30)"),
+        run=_RUN.replace("MEMORY", "Memory(2, 2, 24, 4)"),
         gain=False,
     ),
     Example(
@@ -373,205 +349,6 @@ class Memory:
         for layer in self.layers:
             layer._filled = 0
 """,
-        run=_RUN.replace("MEMORY", "Memory(2, 2, 24, 4)"),
-        gain=False,
-    ),
-    Example(
-        title="made by a method, and again for a larger batch",
-        before="""
-class Memory:
-    def __init__(self, layers, batch, room, size):
-        self.keys = [torch.zeros(batch, room, size) for _ in range(layers)]
-        self.values = self._blank(layers, batch, room, size)
-        self.filled = [0] * layers
-
-    @staticmethod
-    def _blank(layers, *shape):
-        made = []
-        for _ in range(layers):
-            made.append(torch.zeros(shape))
-        return made
-
-    def update(self, layer, keys, values):
-        if self.keys[layer].shape[0] != keys.shape[0]:
-            self._make(layer, keys)
-        start = self.filled[layer]
-        end = start + keys.shape[1]
-        self.keys[layer][:, start:end] = keys
-        self.values[layer][:, start:end] = values
-        self.filled[layer] = end
-        return self.keys[layer][:, :end], self.values[layer][:, :end]
-
-    def _make(self, layer, like):
-        self.keys[layer] = torch.zeros(like.shape[0], *self.keys[layer].shape[1:])
-        self.values[layer] = torch.zeros_like(self.keys[layer])
-        self.filled[layer] = 0
-
-    def reset(self):
-        self.filled[:] = [0] * len(self.filled)
-""",
-        after="""
-class Memory:
-    def __init__(self, layers, batch, room, size):
-        self.keys = [torch.zeros(batch, room, size) for _ in range(layers)]
-        self.values = self._blank(layers, batch, room, size)
-        if not torch.compiler.is_compiling():
-            for buffer in self.keys:
-                torch._dynamo.mark_static_address(buffer)
-            for buffer in self.values:
-                torch._dynamo.mark_static_address(buffer)
-        self.filled = [0] * layers
-
-    @staticmethod
-    def _blank(layers, *shape):
-        made = []
-        for _ in range(layers):
-            made.append(torch.zeros(shape))
-        return made
-
-    def update(self, layer, keys, values):
-        if self.keys[layer].shape[0] != keys.shape[0]:
-            self._make(layer, keys)
-        start = self.filled[layer]
-        end = start + keys.shape[1]
-        self.keys[layer][:, start:end] = keys
-        self.values[layer][:, start:end] = values
-        self.filled[layer] = end
-        return self.keys[layer][:, :end], self.values[layer][:, :end]
-
-    def _make(self, layer, like):
-        self.keys[layer] = torch.zeros(like.shape[0], *self.keys[layer].shape[1:])
-        self.values[layer] = torch.zeros_like(self.keys[layer])
-        if not torch.compiler.is_compiling():
-            torch._dynamo.mark_static_address(self.keys[layer])
-            torch._dynamo.mark_static_address(self.values[layer])
-        self.filled[layer] = 0
-
-    def reset(self):
-        self.filled[:] = [0] * len(self.filled)
-""",
-        run=_RUN.replace("MEMORY", "Memory(2, 1, 24, 4)"),
-        gain=False,
-    ),
-    Example(
-        title="an index on the device, which only the loop around the model reads",
-        before="""
-class Memory:
-    def __init__(self, batch, room, size):
-        self.keys = torch.zeros(batch, room, size)
-        self.filled = torch.zeros((), dtype=torch.long)
-
-    @property
-    def length(self):
-        return int(self.filled)
-
-    def update(self, keys):
-        places = self.filled + torch.arange(keys.shape[1], device=keys.device)
-        self.keys.index_copy_(1, places, keys)
-        self.filled += keys.shape[1]
-        return self.keys
-
-    def forget(self):
-        self.filled.zero_()
-
-
-class Net(nn.Module):
-    def forward(self, x, memory: Memory):
-        return x + memory.update(x).mean(1, keepdim=True)
-""",
-        after="""
-class Memory:
-    def __init__(self, batch, room, size):
-        self.keys = torch.zeros(batch, room, size)
-        self.filled = torch.zeros((), dtype=torch.long)
-        if not torch.compiler.is_compiling():
-            torch._dynamo.mark_static_address(self.keys)
-            torch._dynamo.mark_static_address(self.filled)
-
-    @property
-    def length(self):
-        return int(self.filled)
-
-    def update(self, keys):
-        places = self.filled + torch.arange(keys.shape[1], device=keys.device)
-        self.keys.index_copy_(1, places, keys)
-        self.filled += keys.shape[1]
-        return self.keys
-
-    def forget(self):
-        self.filled.zero_()
-
-
-class Net(nn.Module):
-    def forward(self, x, memory: Memory):
-        return x + memory.update(x).mean(1, keepdim=True)
-""",
-        run="""
-def go(net):
-    outputs, memory = [], Memory(2, 6, 4)
-    for _ in range(2):
-        x = torch.linspace(-1, 1, 8).view(2, 1, 4)
-        while memory.length < 6:
-            x = net(x, memory)
-            outputs.append(x.clone())
-        memory.forget()
-    return outputs
-
-def make(): return Net()
-calls = [go, go]
-""",
-        gain=False,
-    ),
-    Example(
-        title="buffers that come from outside",
-        before="""
-class Memory:
-    def __init__(self, keys, values):
-        self.keys = keys
-        self.values = torch.zeros_like(keys) if values is None else values
-        self.spare = torch.zeros(2, 24, 4)
-        self.filled = [0, 0]
-
-    def update(self, layer, keys, values):
-        start = self.filled[layer]
-        end = start + keys.shape[1]
-        if layer > 1:
-            self.spare[:, start:end] = keys
-            return self.spare[:, :end], self.spare[:, :end]
-        self.values[layer, :, start:end] = values
-        self.keys[layer, :, start:end] = keys
-        self.filled[layer] = end
-        return self.keys[layer, :, :end], self.values[layer, :, :end]
-
-    def reset(self):
-        self.filled = [0, 0]
-""",
-        after=None,
-        run=_RUN.replace("MEMORY", "Memory(torch.zeros(2, 2, 24, 4), None)"),
-        gain=False,
-    ),
-    Example(
-        title="made anew at each call",
-        before="""
-class Memory:
-    def __init__(self, layers, batch, room, size):
-        self.keys = torch.zeros(layers, batch, room, size)
-        self.values = torch.zeros(layers, batch, room, size)
-        self.filled = [0] * layers
-
-    def update(self, layer, keys, values):
-        start = self.filled[layer]
-        end = start + keys.shape[1]
-        self.keys = torch.cat([self.keys, torch.zeros_like(self.keys[:, :, :1])], 2)
-        self.keys[layer, :, start:end] = keys
-        self.values[layer, :, start:end] = values
-        self.filled[layer] = end
-        return self.keys[layer, :, :end], self.values[layer, :, :end]
-
-    def reset(self):
-        self.filled = [0] * len(self.filled)
-""",
-        after=None,
         run=_RUN.replace("MEMORY", "Memory(2, 2, 24, 4)"),
         gain=False,
     ),

@@ -15,7 +15,6 @@ from rules.fc303_cache_buffer_address.examples import INVALID, VALID
 
 _MARK = "torch._dynamo.mark_static_address"
 _ASK = "torch.compiler.is_compiling"
-_SCRIPT = "torch.jit.script"
 
 
 class CacheBufferAddress(Rule):
@@ -53,18 +52,19 @@ class CacheBufferAddress(Rule):
         the same on 2.13). Without it, 2.13 runs this code only after 128 re-recordings of one graph
         (``cudagraph_unexpected_rerecord_limit``), and moves of marked buffers do not count there; on 2.11 this limit is
         off by default.
-        Nothing is promised with Inductor's ``freezing``, which makes constants of marked tensors, as of a module's
-        buffers, without gradients: where the files set it, this is only reported. The first call imports
-        ``torch._dynamo``: about a second, once, also in programs that compile nothing.
+        The first call imports ``torch._dynamo``: about a second, once, also in programs that compile nothing.
         What a method that compiled code calls makes, under a condition ("when the first keys come"), is marked when
         that call runs eagerly, as a prefill that is not compiled does. Where it is compiled, with CUDA graphs, the
         buffer is memory of the graph: on torch 2.11 the next call is an error without this rule's and FC302's fixes and
         a segmentation fault with them. ``@torch.compiler.disable`` on the method that makes the buffers ends both, for
         a break in the first call (one H200: no skip, outputs within 6e-8).
-        Only reported: buffers that come from outside, or from a call that is not known to make a tensor; that are made
-        anew or replaced (``torch.cat``, ``index_select``) whenever a method that compiled code may call runs; that a
-        dict is made with; classes for which base classes or ``__setattr__`` decide what an attribute gives; and files
-        that use ``torch.jit.script``, which cannot compile the mark, or that stand beside code that is prepared for it.
+
+        Not fixed when
+
+        - a buffer comes from outside, or from anything but ``torch.zeros`` and its like or a list of these;
+        - a base class, a property or ``__setattr__`` decides what an attribute gives;
+        - something marks addresses already, or the file uses ``torch.jit.script``;
+        - Inductor's ``freezing`` is set in the files: it makes constants of marked tensors.
 
     References:
         The key/value cache of the Toto report; PyTorch, ``torch._dynamo.mark_static_address`` and "CUDAGraph Trees"
@@ -83,32 +83,24 @@ class CacheBufferAddress(Rule):
         assert isinstance(node, ast.ClassDef)
         if any(facts.syntax.qualified(d) in api.COMPILE for d in node.decorator_list):
             return
-        found = allocations_of(facts, node)
-        if found is None:
+        made = allocations_of(facts, node)
+        if not made or not all(_can_be_marked(a, facts) for a in made):
             return
-        names = ", ".join(f"`{b}`" for b in found.buffers)
+        names = ", ".join(f"`{b}`" for b in sorted({a.buffer for a in made}))
         message = f"CUDA graphs skip what writes into {names}: the address is not marked as static"
-        reason = found.reason or _why_not_here(found.made, facts)
-        if reason:
-            yield Finding(found.node, message, assumption=reason)
-            return
-        edits = tuple(_marks(group, facts) for group in _neighbours(found.made, facts))
-        yield Finding(found.node, message, Fix(edits))
+        yield Finding(
+            made[0].statement, message, Fix(tuple(_marks(group, facts) for group in _neighbours(made, facts)))
+        )
 
     invalid: ClassVar[tuple[Example, ...]] = INVALID
     valid: ClassVar[tuple[NearMiss, ...]] = VALID
 
 
-def _why_not_here(made: Iterable[Allocation], facts: Facts) -> str:
-    if facts.scripted:
-        return f"this file uses `{_SCRIPT}`, which cannot compile the mark"
-    for a in made:
-        method = facts.syntax.function_of(a.statement)
-        if method is not None and (scripted := facts.ask(Scripting).why(method)):
-            return scripted
-        if not facts.syntax.alone(a.statement):
-            return "an allocation shares its line with another statement"
-    return ""
+def _can_be_marked(a: Allocation, facts: Facts) -> bool:
+    """Whether there is room for lines behind it, in code that nobody scripts: TorchScript cannot compile the mark."""
+    method = facts.syntax.function_of(a.statement)
+    scripted = facts.scripted or (method is not None and facts.ask(Scripting).why(method))
+    return not scripted and facts.syntax.alone(a.statement)
 
 
 def _neighbours(made: Iterable[Allocation], facts: Facts) -> list[list[Allocation]]:
