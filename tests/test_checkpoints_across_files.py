@@ -181,8 +181,6 @@ def test_what_a_saver_converts_gets_the_names_of_the_model() -> None:
         "def load(net, path):\n    net.load_state_dict(torch.load(path))\n",  # most are loaded before they are prepared
         "def save(net, path):\n    net.save_pretrained(path)\n",
         SAVER.replace("in sd.items()", "in strip(sd, '_orig_mod.').items()"),
-        "def own(path):\n    save(torch.nn.Linear(2, 2), path)\n\n\n"
-        "def save(net, path):\n    save_file(net.state_dict(), path)\n",
     ],
 )
 def test_what_is_no_model_from_elsewhere(body: str) -> None:

@@ -86,7 +86,6 @@ def test_what_is_written_around_a_state(before: str, after: str) -> None:
         "save_file(getattr(fast, '_orig_mod', fast).state_dict(), path)",
         "save_file({k.replace('_orig_mod.', ''): v for k, v in fast.state_dict().items()}, path)",
         "fast.save_pretrained(path)",  # that of the model below the wrapper, which knows its own names
-        "torch.save(torch.compile(DDP(model)).module.state_dict(), path)",
         "save_file(maybe_uncompile_state_dict(fast.state_dict()), path)",
     ],
 )

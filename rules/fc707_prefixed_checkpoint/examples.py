@@ -503,16 +503,4 @@ def script(x, path):
     return fast(x)
 """,
     ),
-    NearMiss(
-        title="below DistributedDataParallel inside of the wrapper",
-        source="""from torch.nn.parallel import DistributedDataParallel as DDP
-"""
-        + _NET
-        + """def script(x, path):
-    net = DDP(Net())
-    net = torch.compile(net)
-    torch.save(net.module.state_dict(), path)
-    return net(x)
-""",
-    ),
 )

@@ -14,16 +14,12 @@ from functools import cached_property
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
-from patcher.facts.compiling.placing import is_place
 from patcher.facts.compiling.sites import CompileSite, CompileSites
-from patcher.facts.flow.definitions import Definition
 from patcher.facts.project.index import FunctionSummary, ModuleSummary
 from patcher.facts.project.wrapping import tells_dynamo
-from patcher.facts.syntax.classes import self_name
 from patcher.facts.syntax.tree import dotted, last_name
 from patcher.facts.syntax.written import all_parameters
 from patcher.facts.values.callees import Callees
-from patcher.facts.values.module_values import imported
 
 PART = "_orig_mod"
 #: What asks for a wrapper, in PyTorch, diffusers and accelerate.
@@ -32,10 +28,8 @@ _ASKING = frozenset({PART, "OptimizedModule", "is_compiled_module"})
 _PARALLEL = frozenset({"DistributedDataParallel", "DataParallel", "DDP", "AveragedModel"})
 #: Their state is taken by functions of their own, which know the wrapper.
 _SHARDED = frozenset({"FullyShardedDataParallel", "FSDP", "fully_shard"})
-_SAME = frozenset({"copy.deepcopy", "copy.copy"})
-#: What the value of an expression goes through on its way into a module, or a list of them.
-_COLLECTING = (ast.Call, ast.List, ast.Tuple, ast.ListComp, ast.GeneratorExp, ast.Starred, ast.Dict, ast.DictComp)
-#: What tells accelerate to compile.
+#: They give back the model that they are given, or hold it.
+_GIVING_BACK = frozenset({"deepcopy", "copy", "getattr", "unwrap_model", "prepare", "prepare_model", *_PARALLEL})
 _ADDING = frozenset("append insert extend add_module register_module __setitem__ __setattr__ update".split())
 _DEPTH = 8
 
@@ -56,10 +50,6 @@ class Wrap:
 
 Wraps = frozenset[Wrap]
 _NONE: Wraps = frozenset()
-
-
-class ShardedError(Exception):
-    """The model is sharded: nobody but PyTorch knows the names of its state."""
 
 
 class Wrapped(Analysis):
@@ -86,55 +76,31 @@ class Wrapped(Analysis):
         return Wrap(line, inside=False, where=f"`Accelerator(dynamo_backend=...)` ({file}line {line})")
 
     def handed(self, model: ast.expr) -> Wraps:
-        """Whether ``model`` is what a function is handed over from other files, where accelerate compiles models."""
-        if not self._is_handed(model, 3) or self._asked(model) or self.elsewhere is None:
+        """Whether ``model`` is what a function is handed over, where accelerate compiles models in another file."""
+        functions = [f for f in self.syntax.ancestors(model) if isinstance(f, (ast.FunctionDef, ast.AsyncFunctionDef))]
+        taken = {p.arg for f in functions for p in all_parameters(f.args)} - {"self"}
+        if not isinstance(model, ast.Name) or model.id not in taken or self._asked(model) or self.elsewhere is None:
             return _NONE
         return frozenset({replace(self.elsewhere, handed=True)})
 
-    def _is_handed(self, e: ast.expr, depth: int) -> bool:
-        if not isinstance(e, ast.Name) or not depth:
-            return False
-        definitions = self.callees.inference.definitions(e)
-        if not definitions:  # of a function around this one
-            around = (f for f in self.syntax.ancestors(e) if isinstance(f, (ast.FunctionDef, ast.AsyncFunctionDef)))
-            return any(e.id in {p.arg for p in all_parameters(f.args)} for f in around)
-        method = self.syntax.method_of(e)
-        if any(d.how != "parameter" for d in definitions) or (method is not None and self_name(method) == e.id):
-            return False
-        values = self.values(e, _DEPTH)
-        return not values or any(self._is_handed(v, depth - 1) for v in values)
+    @cached_property
+    def _prepared(self) -> Wraps:
+        """What ``prepare`` puts around a model: as the accelerator of this file is told, or else one of another."""
+        made = [(c, tells_dynamo(c, lambda _, c=c: self.syntax.qualified(c.func))) for c in self._calls]  # type: ignore[misc]
+        if any(told is not None for _, told in made):
+            return frozenset(self._accelerator(c.lineno) for c, told in made if told)
+        return frozenset({self.elsewhere}) if self.elsewhere is not None else _NONE
 
-    def _prepared_by(self, accelerator: ast.expr) -> Wraps:
-        """What ``prepare`` of that object puts around a model."""
-        held = self.values(accelerator, 2) if is_place(accelerator) else [accelerator]
-        made = [m for value in held for m in self._made_by(value)]
-        told = [(v, self._tells_dynamo(v)) for v in made]
-        if wraps := [self._accelerator(v.lineno) for v, does in told if does]:
-            return frozenset(wraps)
-        unknown = not told or any(does is None for _, does in told)
-        return frozenset({self.elsewhere}) if unknown and self.elsewhere is not None else _NONE
-
-    def _made_by(self, value: ast.expr) -> list[ast.expr]:
-        """What functions of this file return, where ``value`` calls one; else ``value``."""
-        names = self.callees.of(value) if isinstance(value, ast.Call) else ()
-        functions = [f for name in names if (f := self.callees.here(name)) is not None]
-        returned = [
-            r.value
-            for r in self.syntax.by_type[ast.Return]
-            if isinstance(r, ast.Return) and r.value is not None and self.syntax.function_of(r) in functions
-        ]
-        made = [m for r in returned for m in (self.values(r, 2) if is_place(r) else [r])]
-        return made if functions and made else [value]
-
-    def _tells_dynamo(self, made: ast.expr) -> bool | None:
-        return tells_dynamo(made, lambda _: self.syntax.qualified(made.func)) if isinstance(made, ast.Call) else None
+    @property
+    def _calls(self) -> list[ast.Call]:
+        return [c for c in self.syntax.by_type[ast.Call] if isinstance(c, ast.Call)]
 
     @cached_property
     def _wrapping(self) -> list[tuple[ast.Call, str, FunctionSummary]]:
         """Calls of functions in other files that wrap what they are given, or parts of it."""
         found = []
-        for call in self.syntax.by_type[ast.Call]:
-            for name in self.callees.of(call) if isinstance(call, ast.Call) else ():
+        for call in self._calls:
+            for name in self.callees.of(call):
                 summary = self.project.function(name) if self.callees.here(name) is None else None
                 if summary is not None and summary.wraps:
                     found.append((call, name, summary))
@@ -142,12 +108,9 @@ class Wrapped(Analysis):
 
     def of(self, model: ast.expr) -> Wraps:
         """The calls that may have wrapped what ``model`` holds where it stands; none where it is not known to be."""
-        if self._asked(model):
+        if self._asked(model) or any(last_name(c.func) in _SHARDED for c in self._calls):
             return _NONE
-        try:
-            return self._of(model, _DEPTH)
-        except ShardedError:
-            return _NONE
+        return self._of(model, _DEPTH)
 
     def speaks_of_it(self, node: ast.AST) -> bool:
         """Whether what stands in ``node``, or a function of the file that it names, has to do with the wrapper."""
@@ -199,165 +162,79 @@ class Wrapped(Analysis):
                 return _parts(either) if self.speaks_of_it(e) else either
             case ast.BoolOp(values=values):
                 return frozenset(w for v in values for w in self._of(v, depth - 1))
-            case ast.NamedExpr(value=value) | ast.Await(value=value):
+            case ast.NamedExpr(value=value) | ast.Attribute(value=value, attr="module"):
                 return self._of(value, depth - 1)
-            case ast.Attribute(value=model, attr=attr) if attr == PART:
-                return _parts(self._of(model, depth - 1))
-            case ast.Attribute(value=model, attr="module"):
-                return self._module(model, depth - 1)
+            case ast.Attribute(value=value, attr=attr) if attr == PART:
+                return _parts(self._of(value, depth - 1))
             case ast.Name() | ast.Attribute() | ast.Subscript():
                 values = self.values(e, depth)
                 found = frozenset(w for v in values for w in self._of(v, depth - 1))
-                unwrapped = any(self._unwraps(v) for v in values)
+                unwrapped = any(self._names_it(n) for v in values for n in ast.walk(v) if not isinstance(n, ast.Name))
                 return (_parts(found) if unwrapped else found) | self._inside(e)
         return _NONE
 
     def _call(self, call: ast.Call, depth: int) -> Wraps:
-        what = imported(self.syntax, call.func) or ""
         name, first = last_name(call.func), next(iter(call.args), None)
-        if name in _SHARDED or what.rpartition(".")[2] in _SHARDED:
-            raise ShardedError
         if (site := self.by_node.get(call)) is not None:
             inner = self._of(site.model, depth) if site.model is not None else _NONE
             return inner | {Wrap(call.lineno, inside=False)}
         if self.callees.is_same(call) and isinstance(call.func, ast.Attribute):
             return self._of(call.func.value, depth)
-        if first is None or isinstance(first, ast.Starred):
+        if first is None or isinstance(first, ast.Starred) or name not in _GIVING_BACK:
             return self._returned(call, depth)
-        if name == "unwrap_model" and isinstance(call.func, ast.Attribute):
-            kept = [k.value for k in call.keywords if k.arg == "keep_torch_compile"]
-            plain = any(not (isinstance(v, ast.Constant) and v.value is True) for v in kept)
-            return _parts(self._of(first, depth)) if plain else self._of(first, depth)
-        if self.syntax.builtin(call) == "getattr" and self.speaks_of_it(call):
-            return _parts(self._of(first, depth))
-        given_back = name in _PARALLEL or what in _SAME or what.rpartition(".")[2] in _PARALLEL
-        if isinstance(call.func, ast.Attribute) and name in ("prepare", "prepare_model"):
-            return self._of(first, depth) | self._prepared_by(call.func.value)
-        if given_back:
-            return self._of(first, depth)
-        return self._returned(call, depth)
+        found = self._of(first, depth) | (self._prepared if name.startswith("prepare") else _NONE)
+        kept = [k.value for k in call.keywords if k.arg == "keep_torch_compile"]
+        plain = any(not (isinstance(v, ast.Constant) and v.value is True) for v in kept)
+        return _parts(found) if plain or (name == "getattr" and self.speaks_of_it(call)) else found
 
     def _returned(self, call: ast.Call, depth: int) -> Wraps:
-        """What a function of this file returns, and of which class it is."""
+        """What a function of the project returns, and of which class it is."""
         found = set(self._of_class(call))
         for name in self.callees.of(call):
             function = self.callees.here(name)
             summary = self.project.function(name) if function is None else None
             if summary is not None and "torch.compile" in summary.returns:
                 found.add(Wrap(call.lineno, inside=False, where=f"`{name.rpartition('.')[2]}` (line {call.lineno})"))
-            if function is not None:
+            if function is not None and not self.speaks_of_it(function):
                 values = (r.value for r in self.syntax.by_type[ast.Return] if self.syntax.function_of(r) is function)
-                own = frozenset(w for v in values if v is not None for w in self._of(v, depth))
-                found |= _parts(own) if own and self.speaks_of_it(function) else own
+                found |= {w for v in values if v is not None for w in self._of(v, depth)}
         return frozenset(found)
-
-    def _module(self, model: ast.expr, depth: int) -> Wraps:
-        """``model.module``: what is below DistributedDataParallel, also through a wrapper around that."""
-        if not depth:
-            return _NONE
-        if isinstance(model, ast.Call):
-            site = self.by_node.get(model)
-            if site is not None and site.model is not None:
-                return self._module(site.model, depth - 1)
-            return self._of(model, depth)
-        values = self.values(model, depth)
-        return frozenset(w for v in values for w in self._module(v, depth - 1)) | self._inside(model)
-
-    def _unwraps(self, e: ast.expr) -> bool:
-        """Whether it is what is below a wrapper."""
-        return any(isinstance(n, (ast.Attribute, ast.Constant)) and self._names_it(n) for n in ast.walk(e))
 
     # --- what names and attributes hold -----------------------------------------------------------------------------
 
     def values(self, e: ast.expr, depth: int) -> list[ast.expr]:
-        """What may have been assigned to ``e``."""
+        """What may have been assigned to ``e``: an attribute anywhere in the file."""
+        found: list[ast.expr] = []
         if isinstance(e, ast.Name) and self.callees.inference.definitions(e):
-            found: list[ast.expr] = []
             for d in self.callees.inference.definitions(e):
                 value, path = d.part
                 if d.how == "parameter":
-                    found += [*self.callees.given(d), *self._given_to_class(d)]
+                    found += self.callees.given(d)
                 elif d.how == "assign" and value is not None:
                     found += _prepared(value, path)
             return found
-        if isinstance(e, ast.Attribute) and (held := self._held_by_class(e)):
-            return held
         text = ast.unparse(e)
-        stores: list[tuple[ast.stmt, ast.expr]] = []
-        assignments: list[ast.Assign | ast.AnnAssign] = [*self.syntax.by_type[ast.Assign]]
-        for s in (*assignments, *self.syntax.by_type[ast.AnnAssign]):
-            targets = s.targets if isinstance(s, ast.Assign) else [s.target]
-            for target in targets:
-                several = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
-                for i, t in enumerate(several):
-                    if ast.unparse(t) == text and s.value is not None and self._same_thing(t, e):
-                        path = (i,) if several != [target] else ()
-                        stores += [(s, value) for value in _prepared(s.value, path)]
-        return self._last(stores, e)
-
-    def _given_to_class(self, d: Definition) -> list[ast.expr]:
-        """What calls of the class hand over for the parameter ``d`` of its constructor."""
-        constructor = next((f for f in self.syntax.functions if d.node in all_parameters(f.args)), None)
-        cls = self.syntax.class_of(constructor) if constructor is not None else None
-        if cls is None or constructor is None or constructor.name != "__init__":
-            return []
-        names = [a.arg for a in (*constructor.args.posonlyargs, *constructor.args.args)][1:]
-        found: list[ast.expr] = []
-        for call in self.syntax.by_type[ast.Call]:
-            if last_name(call.func) == cls.name:
-                found += [a for n, a in zip(names, call.args, strict=False) if n == d.name]
-                found += [k.value for k in call.keywords if k.arg == d.name]
+        for s in self.syntax.by_type[ast.Assign]:
+            if isinstance(s, ast.Assign) and s.lineno != e.lineno:
+                for t in s.targets:
+                    parts = t.elts if isinstance(t, ast.Tuple) else [t]
+                    paths = [
+                        (i,) if isinstance(t, ast.Tuple) else () for i, p in enumerate(parts) if ast.unparse(p) == text
+                    ]
+                    found += [v for path in paths for v in _prepared(s.value, path)]
         return found
-
-    def _held_by_class(self, e: ast.Attribute) -> list[ast.expr]:
-        """What the class of the owner keeps in that attribute, where the owner is not ``self``."""
-        owner = self.callees.class_of(e.value) if ast.unparse(e.value) != "self" else None
-        classes = [c for c in self.syntax.by_type[ast.ClassDef] if owner == f"{self.module}.{self.syntax.qualname(c)}"]
-        stores = [s for c in classes for s in self.facts.class_facts(c).stores.get(e.attr, [])]
-        return [s.value for s in stores if s.value is not None]
-
-    def _last(self, stores: list[tuple[ast.stmt, ast.expr]], e: ast.expr) -> list[ast.expr]:
-        """Those of ``stores`` that ``e`` may see: in its own function, none above one that always comes after."""
-        function, found = self.syntax.function_of(e), list[ast.expr]()
-        here = self.syntax.statement_of(e)
-        around = [here, *self.syntax.ancestors(here)]
-        loops = [p for p in around if isinstance(p, (ast.For, ast.AsyncFor, ast.While))]
-        for s, value in sorted(stores, key=lambda store: store[0].lineno, reverse=True):
-            if self.syntax.function_of(s) is not function:
-                found.append(value)
-                continue
-            again = any(p in loops for p in self.syntax.ancestors(s))
-            if s is here or (s.lineno >= here.lineno and not again):
-                continue
-            found.append(value)
-            if any(isinstance(p, ast.stmt) and s in self.syntax.block_of(p) for p in around) and not again:
-                return found
-        return found
-
-    def _same_thing(self, a: ast.expr, b: ast.expr) -> bool:
-        """Whether two expressions that are written alike mean one thing: by the class for ``self``, or the function."""
-        if ast.unparse(_root(a)) == "self":
-            return self.syntax.class_of(a) is self.syntax.class_of(b) is not None
-        scopes = self.syntax.function_of(a), self.syntax.function_of(b)
-        return scopes[0] is scopes[1] or (scopes[0] is None and not self._is_local(_root(b)))
-
-    def _is_local(self, e: ast.expr) -> bool:
-        return isinstance(e, ast.Name) and bool(self.callees.inference.definitions(e))
 
     # --- parts of the model -----------------------------------------------------------------------------------------
 
     def _inside(self, e: ast.expr) -> Wraps:
-        """Calls that wrap parts of ``e``: blocks of it, in place, before it is read."""
-        found = {
-            Wrap(s.node.lineno, inside=True)
-            for s in self.sites
-            if any(self._is_part(at, text, e) for at, text in self._held(s))
-        }
+        """Calls that wrap blocks of what ``e`` holds, by its name: in this file, or in a function of another."""
+        root = ast.unparse(_root(e))
+        found = {Wrap(s.node.lineno, inside=True) for s in self.sites if root != "self" and root in self._roots(s)}
         for call, name, summary in self._wrapping:
-            for n in (n for given in _arguments(call, summary) for n in ast.walk(given)):
-                if isinstance(n, (ast.Name, ast.Attribute)) and self._is_part(n, f"{ast.unparse(n)}.?", e):
-                    where = f"`{name.rpartition('.')[2]}` (line {call.lineno})"
-                    found.add(Wrap(call.lineno, inside=True, where=where))
+            given = (n for a in _arguments(call, summary) for n in ast.walk(a) if isinstance(n, ast.Attribute))
+            if any(ast.unparse(n).startswith(f"{ast.unparse(e)}.") for n in given):
+                where = f"`{name.rpartition('.')[2]}` (line {call.lineno})"
+                found.add(Wrap(call.lineno, inside=True, where=where))
         return frozenset(found) | self._of_class(e)
 
     def _of_class(self, e: ast.expr) -> Wraps:
@@ -365,58 +242,30 @@ class Wrapped(Analysis):
         name = self.callees.class_of(e)
         if name is None or not self.project.is_module_class(name):
             return _NONE
+        owners = ((s, self.syntax.class_of(s.node)) for s in self.sites if "self" in self._roots(s))
         return frozenset(
             Wrap(s.node.lineno, inside=True)
-            for s in self.sites
-            if (place := self._holder(s)) is not None
-            and ast.unparse(_root(place)) == "self"
-            and (cls := self.syntax.class_of(s.node)) is not None
-            and name == f"{self.module}.{self.syntax.qualname(cls)}"
+            for s, cls in owners
+            if cls is not None and name == f"{self.module}.{self.syntax.qualname(cls)}"
         )
 
-    def _holder(self, site: CompileSite) -> ast.expr | None:
-        """What holds what is wrapped as a part: an attribute or item, or a module or list that it is added to."""
-        node: ast.AST = site.node
-        while isinstance(parent := self.syntax.parents.get(node), _COLLECTING):
-            if isinstance(parent, ast.Call):
-                if self.syntax.builtin(parent) == "setattr":
-                    return ast.Attribute(parent.args[0], "?", ast.Store())
-                if isinstance(parent.func, ast.Attribute) and parent.func.attr in _ADDING:
-                    return ast.Attribute(parent.func.value, "?", ast.Store())
-            node = parent
-        targets = parent.targets if isinstance(parent, ast.Assign) else []
-        if site.held is not None and site.form != "other":
-            targets = [site.held]
-        return next((t for t in targets if isinstance(t, (ast.Attribute, ast.Subscript))), None)
-
-    def _held(self, site: CompileSite) -> Iterator[tuple[ast.expr, str]]:
-        """What holds the part that is wrapped, and its text, also as a caller of the function writes it."""
-        place = self._holder(site)
-        if place is not None:
-            root = _root(place)
-            yield root, ast.unparse(place)
-            if isinstance(root, ast.Name):
-                yield from ((e, f"{ast.unparse(e)}.?") for e in self._written_as(root, 3))
-
-    def _written_as(self, root: ast.Name, depth: int) -> Iterator[ast.expr]:
-        for d in self.callees.inference.definitions(root) if depth else ():
-            values = self.callees.given(d) if d.how == "parameter" else [d.value] if d.value is not None else []
-            for value in values:
-                for n in ast.walk(value):
-                    if isinstance(n, (ast.Attribute, ast.Name)) and n is not root:
-                        yield n
-                    if isinstance(n, ast.Name) and n.id != root.id:
-                        yield from self._written_as(n, depth - 1)
-
-    def _is_part(self, at: ast.expr, written: str, e: ast.expr) -> bool:
-        """Whether what is ``written`` at ``at`` is below ``e``, and that is so before ``e`` is read."""
-        if not self._same_thing(at, e) or ast.unparse(_root(at)) != ast.unparse(_root(e)):
-            return False
-        if self.syntax.function_of(at) is self.syntax.function_of(e) and at.lineno > e.lineno:
-            loops = [p for p in self.syntax.ancestors(e) if isinstance(p, (ast.For, ast.AsyncFor, ast.While))]
-            if not any(p in loops for p in self.syntax.ancestors(at)):
-                return False
-        return written.startswith((f"{ast.unparse(e)}.", f"{ast.unparse(e)}["))
+    def _roots(self, site: CompileSite) -> set[str]:
+        """The names of what holds the part that is wrapped there, also as a caller of the function writes it."""
+        s = self.syntax.statement_of(site.node)
+        holder: ast.expr | None = None
+        match s:
+            case ast.Assign(targets=[ast.Attribute() | ast.Subscript() as holder]):
+                pass
+            case ast.Expr(value=ast.Call(func=ast.Name(id="setattr"), args=[holder, *_])):
+                pass
+            case ast.Expr(value=ast.Call(func=ast.Attribute(value=holder, attr=name))) if name in _ADDING:
+                pass
+        root = _root(holder) if holder is not None else None
+        if not isinstance(root, ast.Name):
+            return set()
+        definitions = self.callees.inference.definitions(root)
+        given = [g for d in definitions for g in (self.callees.given(d) if d.how == "parameter" else [d.value])]
+        return {root.id, *(n.id for g in given if g is not None for n in ast.walk(g) if isinstance(n, ast.Name))}
 
 
 def _arguments(call: ast.Call, summary: FunctionSummary) -> Iterator[ast.expr]:

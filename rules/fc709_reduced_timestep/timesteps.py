@@ -15,14 +15,14 @@ _TIMES = frozenset({"timestep", "timesteps"})
 _OTHERS = frozenset(
     "embed embeds embedded embedding embeddings embedder emb proj projection cond mlp weight weights weighting loss "
     "index indices mask ratio ids dtype features feature fourier freqs encoding num min max n number start end "
-    "total".split()
+    "total token tokens projected".split()
 )
 #: Methods and functions that give the same numbers in another form.
 _SAME = frozenset(
     "to float double half bfloat16 type type_as long int round floor clamp clip view reshape expand expand_as repeat "
     "repeat_interleave unsqueeze squeeze flatten flip cuda cpu contiguous detach clone requires_grad_".split()
 )
-_LISTING = frozenset("tqdm progress_bar enumerate zip list reversed sorted cat stack concat".split())
+_LISTING = frozenset("tqdm progress_bar enumerate zip list reversed sorted cat stack concat tensor".split())
 #: Methods of schedulers, which take a timestep and embed none, and functions that are no models.
 _SCHEDULING = frozenset(
     "step add_noise scale_noise scale_model_input get_velocity index_for_timestep add_noise_to_input get_sigmas".split()
@@ -41,6 +41,8 @@ class Timesteps(Analysis):
                 return _is_named(name)
             case ast.Subscript(value=value) | ast.UnaryOp(operand=value) | ast.NamedExpr(value=value):
                 return self.holds(value, depth)
+            case ast.List(elts=[value]) | ast.BinOp(left=ast.List(elts=[value])):
+                return self.holds(value, depth)
             case ast.BinOp(left=left, right=right):
                 sides = [s for s in (left, right) if not isinstance(s, (ast.Constant, ast.Attribute, ast.BinOp))]
                 return any(self.holds(s, depth) for s in (left, right)) and all(self.holds(s, depth) for s in sides)
@@ -50,19 +52,23 @@ class Timesteps(Analysis):
                 listed = last_name(func) in _LISTING and any(self.holds(a, depth) for a in args)
                 return listed or (_is_named(last_name(func)) and imported(self.syntax, func) is None)
             case ast.Name(id=name):
-                definitions = self.inference.definitions(e) if depth else ()
-                return _is_named(name) or any(self._is_bound(d, depth - 1) for d in definitions)
+                return (
+                    any(self._is_bound(d, depth - 1) for d in self.inference.definitions(e))
+                    if depth
+                    else _is_named(name)
+                )
         return False
 
     def _is_bound(self, d: Definition, depth: int) -> bool:
         value, path = d.part
         if value is None or d.how not in ("assign", "iteration"):
-            return False
+            return _is_named(d.name)
         if isinstance(value, ast.Call) and last_name(value.func) == "enumerate" and path[:1] == (1,):
             value, path = value.args[0], path[1:]
         if isinstance(value, ast.Call) and last_name(value.func) == "zip" and path and path[0] < len(value.args):
             value, path = value.args[path[0]], path[1:]
-        return not path and self.holds(value, depth)
+        embedded = isinstance(value, ast.Call) and not _OTHERS.isdisjoint(words(last_name(value.func)))
+        return (not path and self.holds(value, depth)) or (_is_named(d.name) and not embedded)
 
     def goes_to_a_model(self, e: ast.AST, depth: int = _DEPTH) -> bool:
         """Whether what ``e`` gives is returned, or is an argument of what may be a model."""
