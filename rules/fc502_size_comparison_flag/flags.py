@@ -27,17 +27,6 @@ from patcher.facts.values.types import Kind
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _ORDER = {ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge}
 _RELATIONS = {**_ORDER, ast.Eq: operator.eq, ast.NotEq: operator.ne}
-#: Expressions that may leave out a part of theirs.
-_MAY_SKIP = (
-    ast.IfExp,
-    ast.BoolOp,
-    ast.Compare,
-    ast.Lambda,
-    ast.ListComp,
-    ast.SetComp,
-    ast.DictComp,
-    ast.GeneratorExp,
-)
 _DEEPEST = 5  # names and functions that a flag is followed through
 
 
@@ -58,8 +47,7 @@ class Source(enum.IntEnum):
 class Reach:
     """The bool argument that a value ends in.
 
-    ``strict``: whenever the value has been made, and the function then returns, the operator has got this very value;
-    as it raises for anything that is no bool, the value was one.
+    ``strict``: the value stands in the call of the operator. As that raises for anything that is no bool, it is one.
     """
 
     argument: str
@@ -170,22 +158,7 @@ class Flags(Analysis):
                 return self._compares_to_bool(operand)
             case ast.Call(func=ast.Name(id="int") as func) if self.syntax.is_builtin(func):
                 return True
-            case ast.Call(func=ast.Attribute()) if self._gives_numbers(e):
-                return True
         return self.sizes.is_count(e) or self.sizes.is_shape(e) or self.inference.of(e).python in ("str", "none")
-
-    def _gives_numbers(self, call: ast.Call) -> bool:
-        """Whether every method that ``call`` may run is in this file, and returns Python's own numbers or nothing."""
-        names = self.callees.of(call)
-        functions = [self.callees.here(name) for name in names]
-        if not names or call in self._asked:
-            return False
-        self._asked.add(call)
-        known = [f for f in functions if f is not None]
-        returned = [n.value for f in known for n in self.syntax.subtree(f) if isinstance(n, ast.Return) and n.value]
-        sure = len(known) == len(names) and bool(returned) and all(map(self._compares_to_bool, returned))
-        self._asked.discard(call)
-        return sure
 
     # --- operands ---------------------------------------------------------------------------------------------------
 
@@ -393,53 +366,15 @@ class Flags(Analysis):
         if function is None:
             return None
         flow = self.flow_of(function)
-        found: Reach | None = None
         for d in [d for d in flow.by_node.values() if _bound_value(d) is value]:
             for use in flow.uses.get(d, ()):
-                reach = self.reach(self.root(use), depth + 1)
-                if reach is None:
-                    continue
-                strict = reach.strict and self.root(use) is use and self._inevitable(d, use)
-                if found is None or strict:
-                    found = Reach(reach.argument, strict)
-        return found
+                if (reach := self.reach(self.root(use), depth + 1)) is not None:
+                    return Reach(reach.argument, False)
+        return None
 
     def _guarded(self, node: ast.AST) -> bool:
         """Whether an error at ``node`` may be caught."""
         return self.facts.ask(Caught).why(self.syntax.statement_of(node), ("TypeError",)) is not None
-
-    def _plain_context(self, s: ast.With) -> bool:
-        """Whether ``s`` is of PyTorch's own context managers, which let every error pass."""
-        calls = [item.context_expr for item in s.items]
-        return all(
-            isinstance(c, ast.Call) and (self.syntax.qualified(c.func) or "").startswith("torch.") for c in calls
-        )
-
-    def _inevitable(self, d: Definition, use: ast.Name) -> bool:
-        """Whether ``use`` is sure to read what ``d`` binds before the function is left or the name bound again."""
-        target = self.syntax.statement_of(use)
-        for parent in self.syntax.ancestors(use):
-            if parent is target:
-                break
-            if isinstance(parent, _MAY_SKIP):
-                return False
-        statement = self.syntax.statement_of(d.node)
-        if self._guarded(statement):
-            return False
-        while True:
-            following = self.syntax.following(statement)
-            while following:
-                s = following.pop(0)
-                if s is target:
-                    return isinstance(s, (ast.Assign, ast.AnnAssign, ast.Return, ast.Expr))
-                if isinstance(s, ast.With) and self._plain_context(s):
-                    following = s.body + following
-                elif any(_leaves_or_binds(n, d.name) for n in ast.walk(s)) or target in ast.walk(s):
-                    return False
-            parent = self.syntax.parents[statement]
-            if not isinstance(parent, (ast.If, ast.With)):
-                return False
-            statement = parent
 
 
 def _bound_value(d: Definition) -> ast.expr | None:
@@ -450,12 +385,6 @@ def _bound_value(d: Definition) -> ast.expr | None:
             return None
         value = value.elts[position]
     return value
-
-
-def _leaves_or_binds(node: ast.AST, name: str) -> bool:
-    if isinstance(node, ast.Name):
-        return node.id == name and not isinstance(node.ctx, ast.Load)
-    return isinstance(node, (ast.Return, ast.Break, ast.Continue, ast.Yield, ast.YieldFrom, ast.Await))
 
 
 __all__ = ["Flags", "Reach", "Source"]

@@ -1,30 +1,8 @@
-"""Where plain numbers of the host meet tensors, and what tells a plain object from a module: tables only."""
+"""What tells a plain object from a module, and what ends a graph wherever it is called: tables only."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-
-#: Operator -> arguments (position with the tensor as 0, or keyword) where a plain number stands, or a list of them.
-NUMBER_ARGUMENTS: dict[str, frozenset[int | str]] = {
-    "eq": frozenset({1, "other"}),
-    "ne": frozenset({1, "other"}),
-    "not_equal": frozenset({1, "other"}),
-    "isin": frozenset({1, "test_elements"}),
-    "tensor": frozenset({0, "data"}),
-    "as_tensor": frozenset({0, "data"}),
-    "new_tensor": frozenset({1, "data"}),
-    "full": frozenset({1, "fill_value"}),
-    "full_like": frozenset({1, "fill_value"}),
-    "new_full": frozenset({2, "fill_value"}),
-    "pad": frozenset({3, "value"}),
-    "pad_sequence": frozenset({2, "padding_value"}),
-    "cross_entropy": frozenset({"ignore_index"}),
-    "nll_loss": frozenset({"ignore_index"}),
-    "embedding": frozenset({2, "padding_idx"}),
-    "one_hot": frozenset({1, "num_classes"}),
-}
-#: Methods that nothing but a tensor has, of those that take such a number.
-NUMBER_METHODS = frozenset("masked_fill masked_fill_ index_fill index_fill_ eq ne not_equal new_full fill_".split())
 
 #: What a configuration of transformers holds unless somebody asks for more (``PretrainedConfig``, 4.x and 5.x).
 OF_CONFIGURATIONS: Mapping[str, bool] = {"output_attentions": False, "output_hidden_states": False}

@@ -26,10 +26,6 @@ _VARYING = _set(
     "active buffer cache current cursor dynamic elapsed epoch history iteration last latest live next now pending "
     "previous prev progress recent remaining running schedule scheduler seen state stats step temp tick tmp"
 )
-#: Words of a method that looks something up and gives a number.
-_LOOKING_UP = _set("id ids idx index indices token tokens lookup find get code position slot to of for")
-#: Words for plain numbers that are never trained.
-_HOST = _set("id ids idx index indices size vocab num count length token tokens")
 _CONFIGURATION = _set(
     "conf config configs configuration cfg cfgs args arguments argv hparams hparam hp hyperparameters hyperparams "
     "kwargs opt opts option options params param parameters setting settings spec specs arch"
@@ -51,16 +47,6 @@ def suggests_change(name: str) -> bool:
 def suggests_variation(name: str) -> bool:
     """Whether an attribute of that name may hold something else later."""
     return not _VARYING.isdisjoint(words(name))
-
-
-def suggests_lookup(name: str) -> bool:
-    """Whether a method of that name looks a number up."""
-    return not suggests_change(name) and not _LOOKING_UP.isdisjoint(words(name))
-
-
-def suggests_host_number(name: str) -> bool:
-    """Whether an attribute of that name is an identifier or a count."""
-    return not _HOST.isdisjoint(words(name))
 
 
 @lru_cache(maxsize=10_000)
