@@ -33,11 +33,9 @@ def test_the_table_is_what_this_torch_has() -> None:
     assert set(MODES) <= set().union(*(k.modes for k in KNOBS.values()))
 
 
-def test_settings_of_this_torch_are_in_the_table() -> None:
+def test_options_of_this_torch_are_in_the_table() -> None:
     own = knobs_of((VERSION[0], VERSION[1]))
     assert own.asked
-    for module, config in knobs.CONFIGS.items():
-        assert set(config._config) <= own.settings[module]
     assert set(torch._inductor.list_options()) <= own.options
 
 
@@ -70,19 +68,6 @@ def test_what_would_be_rejected_all_the_same_is_told_and_not_merged() -> None:
     assert "list_mode_options" in known.text
 
 
-@pytest.mark.parametrize(("version", "taken"), [((2, 13), "shapes_spec"), ((2, 14), "dynamic_shapes")])
-def test_an_argument_that_another_version_calls_otherwise(version: tuple[int, int], taken: str) -> None:
-    (rule,) = (rule for rule in load_rules() if rule.code == "FC705")
-    text = "import torch\n\n\ndef f(net):\n    net.compile(dynamic=None, {0}=None)\n"
-    text += "    return torch.compile(net, {0}=None)\n"
-    both = {
-        name: [f.message for f in patch(text.format(name), "m.py", (rule,), Settings(target_torch=version)).found]
-        for name in ("shapes_spec", "dynamic_shapes")
-    }
-    other = next(name for name in both if name != taken)
-    assert both == {taken: [], other: [f"torch.compile takes no argument `{other}`"] * 2}
-
-
 REJECTED: list[dict[str, Any]] = [
     {"dynamic": "auto"},
     {"dynamic": 1},
@@ -90,7 +75,6 @@ REJECTED: list[dict[str, Any]] = [
     {"mode": "default", "options": {}},
     {"mode": "max-autotune", "options": {"max_autotune": True}},
     {"options": {"triton.cudagraph": True}},
-    {"full_graph": True},
     {"backend": "inducter"},
 ]
 
@@ -103,28 +87,6 @@ def test_what_is_said_to_be_rejected_is(given: dict[str, Any]) -> None:
         nn.Linear(2, 2).compile(**given)
 
 
-def test_a_second_argument_has_a_name() -> None:
-    with pytest.raises(TypeError):
-        torch.compile(nn.Linear(2, 2), "max-autotune")
-
-
-def test_two_names_are_one_setting() -> None:
-    with torch._dynamo.config.patch(recompile_limit=8):
-        torch._dynamo.config.cache_size_limit = 64
-        assert torch._dynamo.config.recompile_limit == 64
-        torch._dynamo.config.recompile_limit = 128
-        assert torch._dynamo.config.cache_size_limit == 128
-
-
-@pytest.mark.parametrize("name", ["max_autotune_conv", "nope"])
-def test_a_setting_that_is_not_there_raises(name: str) -> None:
-    with pytest.raises(AttributeError):
-        setattr(torch._inductor.config, name, True)
-
-
 def test_what_another_version_has_is_no_misspelling() -> None:
-    assert version_with("shapes_spec", "arguments") == "torch 2.13"
-    assert version_with("_shapes_spec", "settings", "torch._dynamo.config") == "torch 2.13"
-    assert version_with("isolate_recompiles", "arguments") == version_with("dynamic_shapes", "arguments")
-    assert version_with("max_autotune", "options") == "torch 2.14"
-    assert version_with("of_its_own", "options") is None
+    assert version_with("max_autotune") == "torch 2.14"
+    assert version_with("of_its_own") is None

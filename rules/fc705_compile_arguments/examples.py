@@ -217,24 +217,6 @@ def script(x):
         unsafe=True,
     ),
     Example(
-        title="a mode and options without their names",
-        before=_filled(_TRYING, '"max-autotune"')
-        + """
-
-def other(net):
-    return torch.compile(net, {"epilogue_fusion": True}, dynamic=True)
-""",
-        after=_filled(_TRYING, 'mode="max-autotune"')
-        + """
-
-def other(net):
-    return torch.compile(net, options={"epilogue_fusion": True}, dynamic=True)
-""",
-        run=SCRIPT,
-        unsafe=True,
-        compiles=True,
-    ),
-    Example(
         title="a text that counts as true",
         before="""def script(x):
     @torch.compile(fullgraph="false")
@@ -296,53 +278,6 @@ def script(x):
         compiles=True,
     ),
     Example(
-        title="one setting by two names",
-        before="""torch._dynamo.config.cache_size_limit = 64  # as before
-torch._dynamo.config.recompile_limit = 128
-
-
-def make(): return nn.Linear(2, 2)
-""",
-        after="""torch._dynamo.config.recompile_limit = 128  # as before
-
-
-def make(): return nn.Linear(2, 2)
-""",
-        run="calls = [(torch.ones(2, 2),)]",
-        gain=False,
-        unsafe=True,
-    ),
-    Example(
-        title="one setting by two names, with something between",
-        before="""def script(x):
-    from torch._dynamo import config
-
-    config.cache_size_limit = 8
-    y = torch.compile(torch.sin)(x)
-    config.recompile_limit = 16
-    config.recompile_limit = 8
-    return y
-""",
-        after=None,
-        run=SCRIPT,
-        gain=False,
-    ),
-    Example(
-        title="arguments, options and settings that are not there",
-        before="""def prepared(net):
-    torch._dynamo.config.cach_size_limit = 64
-    with torch._dynamo.config.patch(supress_errors=True):
-        return torch.compile(net, full_graph=True)
-
-
-def script(x):
-    return x.sin()
-""",
-        after=None,
-        run=SCRIPT,
-        gain=False,
-    ),
-    Example(
         title="a mode that the backend ignores",
         before="""def script(x):
     return torch.compile(torch.sin, backend="eager", mode="max-autotune")(x)
@@ -379,46 +314,6 @@ def test_arguments(case):
         torch.compile(Net(), mode="max_autotune")
     with case.assertRaises(AssertionError):
         torch.compile(Net(), dynamic="auto")
-    with pytest.raises(AttributeError):
-        torch._dynamo.config.cach_size_limit = 8
-""",
-    ),
-    NearMiss(
-        title="settings that are asked for before",
-        source="""import torch._dynamo.config as config
-
-if hasattr(config, "recompile_limits"):
-    config.recompile_limits = 64
-try:
-    config.cach_size_limit = 64
-except AttributeError:
-    config.recompile_limit = 64
-torch._inductor.config.triton.cudagraphs = True
-torch._dynamo.config.suppress_errors = True
-""",
-    ),
-    NearMiss(
-        title="one setting, in one of two ways",
-        source="""from torch._dynamo import config
-
-if torch.__version__ >= "2.7":
-    config.recompile_limit = 64
-else:
-    config.cache_size_limit = 32
-
-
-def limited(n):
-    config.cache_size_limit = n
-    config.recompile_limit = 8
-
-
-def twice():
-    config.cache_size_limit = 8
-    config.recompile_limit = 8
-
-
-def larger():
-    config.recompile_limit = 16
 """,
     ),
     NearMiss(

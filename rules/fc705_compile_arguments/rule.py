@@ -1,4 +1,4 @@
-"""FC705: arguments of torch.compile, and settings, that are rejected or mean something else."""
+"""FC705: arguments of torch.compile that are rejected or mean something else."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from patcher.facts.tables.knobs import knobs_of
 from patcher.rule import Applicability, Cost, Example, Finding, Fix, NearMiss, Rule, Where
 from rules.fc705_compile_arguments.collected import wrong_collected
 from rules.fc705_compile_arguments.examples import INVALID, VALID
-from rules.fc705_compile_arguments.settings import wrong_settings
 from rules.fc705_compile_arguments.wrong import Wrong, wrong_arguments
 
 _COMPILE = frozenset({"torch.compile", "torch.nn.Module.compile"})
@@ -21,22 +20,19 @@ _EXPECTED = (ast.With, ast.AsyncWith)
 
 
 class CompileArguments(Rule):
-    """An argument of ``torch.compile``, or a setting, that is rejected or means something else.
+    """An argument of ``torch.compile`` that is rejected or means something else.
 
     What it does:
         ``dynamic="auto"`` becomes ``None``, ``"true"`` and ``"false"`` what they say; ``mode`` together with
         ``options`` becomes the options of both, ``mode="default"`` or empty ``options`` are left out;
         ``fullgraph="false"`` becomes ``False``; misspelt modes, options and backends what they are meant to be;
-        ``text.lower() in "true"``, which holds for ``"t"`` and for nothing, ``text.lower() == "true"``; a mode,
-        backend or options without their name get it. Of two neighbouring assignments to one setting by two of its
-        names (``cache_size_limit`` is ``recompile_limit``) the last one stays. Reported, and left to you: arguments
-        and settings that this torch does not have, and a ``mode`` that a backend ignores.
+        ``text.lower() in "true"``, which holds for ``"t"`` and for nothing, ``text.lower() == "true"``. Reported, and
+        left to you: options that this torch does not have, and a ``mode`` that a backend ignores.
 
     Why it breaks compilation:
         ``torch.compile`` raises when it is called, and what catches that goes on eagerly, without a word
-        (lerobot#4114); or it compiles in another way than the text says. Which modes, options, backends and settings
-        there are was asked of torch 2.11, 2.13 and 2.14; of versions that nobody has asked, only misspellings are
-        reported.
+        (lerobot#4114); or it compiles in another way than the text says. Which modes, options and backends there
+        are was asked of torch 2.11, 2.13 and 2.14; of versions that nobody has asked, only misspellings are reported.
 
     Fix safety:
         Unsafe: the finding says what is taken to be meant. Where something catches the error that torch.compile raises,
@@ -49,24 +45,18 @@ class CompileArguments(Rule):
     code: ClassVar[str] = "FC705"
     name: ClassVar[str] = "compile-arguments"
     costs: ClassVar[tuple[Cost, ...]] = ("graph break", "recompilation")
-    triggers: ClassVar[tuple[bytes, ...]] = (b".compile(", b"import compile", b"_dynamo", b"_inductor", b"_functorch")
-    listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Call, ast.Assign)
+    triggers: ClassVar[tuple[bytes, ...]] = (b".compile(", b"import compile")
+    listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Call,)
     where: ClassVar[Where] = Where.ANYWHERE
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
-        """Report what is wrong with a call that compiles, or that sets how."""
+        """Report what is wrong with a call that compiles."""
         call = facts.ask(CompileSites).call_at(node)
         knobs = knobs_of(facts.settings.target_torch)
         if call is None or isinstance(tried(node, facts.syntax), _EXPECTED):
             return
-        if call.kind == "setting":
-            found = [*wrong_settings(call, facts, knobs)]
-        elif call.what in _COMPILE and isinstance(node, ast.Call):
-            found = [*wrong_arguments(call, facts, knobs), *wrong_collected(call, facts)]
-        else:
-            return
-        for wrong in found:
-            yield _finding(wrong)
+        if call.kind != "setting" and call.what in _COMPILE and isinstance(node, ast.Call):
+            yield from map(_finding, (*wrong_arguments(call, facts, knobs), *wrong_collected(call, facts)))
 
     invalid: ClassVar[tuple[Example, ...]] = INVALID
 

@@ -32,8 +32,6 @@ def wrong_arguments(call: CompileCall, facts: Facts, knobs: Knobs) -> Iterator[W
     bindings = Bindings(facts.syntax)
     node = call.node
     assert isinstance(node, ast.Call)
-    yield from _unnamed(call, node, knobs)
-    yield from _names(call, node, knobs)
     for name, value in call.arguments:
         constant = value.value if isinstance(value, ast.Constant) else None
         if name == "dynamic" and isinstance(constant, (str, int)) and not isinstance(constant, bool):
@@ -130,47 +128,12 @@ def _options(options: ast.expr | None, knobs: Knobs) -> Iterator[Wrong]:
         value = key.value if isinstance(key, ast.Constant) else None
         if key is None or not isinstance(value, str) or not knobs.lacks(value.replace("-", "_"), knobs.options):
             continue
-        had = version_with(value.replace("-", "_"), "options")
+        had = version_with(value.replace("-", "_"))
         right = None if had else meant(value, knobs.options)
         edits = (Replace(key, Code(f'"{right}"')),) if right else ()
         wrong = f"`{right}` is meant" if right else "take it away, or name the one that is meant"
         told = f"{had} has it" if had else wrong
         yield Wrong(key, f"inductor has no option `{value}`: it is rejected", edits, assumption=told)
-
-
-# --- names ----------------------------------------------------------------------------------------------------------
-
-
-def _unnamed(call: CompileCall, node: ast.Call, knobs: Knobs) -> Iterator[Wrong]:
-    """A second argument without its name."""
-    if call.what != "torch.compile" or call.kind == "in place" or len(node.args) < 2:
-        return
-    second = node.args[1]
-    if any(isinstance(a, ast.Starred) for a in node.args) or all(v is not second for _, v in call.arguments):
-        return
-    message = "only what is compiled may be given without its name: the call raises a TypeError"
-    value = second.value if isinstance(second, ast.Constant) else None
-    name = "mode" if value in knobs.modes else "backend" if value in knobs.backends else ""
-    if isinstance(second, ast.Dict):
-        name = "options"
-    if not name or len(node.args) > 2 or call.argument(name) is not None:
-        yield Wrong(second, message, assumption="give it its name")
-        return
-    rest = [f"{'**' if k.arg is None else f'{k.arg}='}{{{i + 3}}}" for i, k in enumerate(node.keywords)]
-    text = ", ".join(["{1}", f"{name}={{2}}", *rest])
-    whole = Code(f"{{0}}({text})", (node.func, node.args[0], second, *(k.value for k in node.keywords)))
-    yield Wrong(second, message, (Replace(node, whole),), assumption=f"it is the `{name}`")
-
-
-def _names(call: CompileCall, node: ast.Call, knobs: Knobs) -> Iterator[Wrong]:
-    for k in node.keywords:
-        if k.arg is None or k.arg == "model" or not knobs.lacks(k.arg, knobs.arguments):
-            continue
-        had = version_with(k.arg, "arguments")
-        right = None if had else meant(k.arg, knobs.arguments)
-        wrong = f"is `{right}` meant?" if right else "take it away"
-        told = f"{had} has it" if had else wrong
-        yield Wrong(k.value, f"torch.compile takes no argument `{k.arg}`", assumption=told)
 
 
 def _backend(call: CompileCall, knobs: Knobs) -> Iterator[Wrong]:

@@ -19,7 +19,7 @@ _OTHERS = frozenset(
 )
 #: Methods and functions that give the same numbers in another form.
 _SAME = frozenset(
-    "to float double half bfloat16 type type_as long int round floor clamp clip view reshape expand expand_as repeat "
+    "to float double half bfloat16 type type_as long int round floor clamp clip view reshape unflatten expand expand_as repeat "
     "repeat_interleave unsqueeze squeeze flatten flip cuda cpu contiguous detach clone requires_grad_".split()
 )
 _LISTING = frozenset("tqdm progress_bar enumerate zip list reversed sorted cat stack concat tensor".split())
@@ -41,8 +41,10 @@ class Timesteps(Analysis):
                 return _is_named(name)
             case ast.Subscript(value=value) | ast.UnaryOp(operand=value) | ast.NamedExpr(value=value):
                 return self.holds(value, depth)
-            case ast.List(elts=[value]) | ast.BinOp(left=ast.List(elts=[value])):
+            case ast.BinOp(left=ast.List(elts=[value])):
                 return self.holds(value, depth)
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="t"), attr="expand")):
+                return True
             case ast.BinOp(left=left, right=right):
                 sides = [s for s in (left, right) if not isinstance(s, (ast.Constant, ast.Attribute, ast.BinOp))]
                 return any(self.holds(s, depth) for s in (left, right)) and all(self.holds(s, depth) for s in sides)

@@ -20,17 +20,11 @@ _READ = json.loads(Path(__file__).with_name("knobs.json").read_text(encoding="ut
 
 @dataclass(frozen=True)
 class Knobs:
-    """Of one version. ``settings``: module of settings -> its names; ``aliases``: other names of one setting.
-
-    ``asked``: that version was; where it was not, these are of another one, and a name may be missing here.
-    """
+    """Of one version. ``asked``: that version was; else these are of another one, and a name may be missing here."""
 
     modes: frozenset[str]
     backends: frozenset[str]
-    arguments: frozenset[str]
     options: frozenset[str]
-    settings: Mapping[str, frozenset[str]]
-    aliases: Mapping[str, str]
     asked: bool = True
 
     def lacks(self, name: str, known: frozenset[str]) -> bool:
@@ -38,16 +32,10 @@ class Knobs:
         return name not in known and (self.asked or meant(name, known) is not None)
 
 
-def _knobs(read: Mapping[str, Iterable[str]], settings: Mapping[str, Iterable[str]], aliases: dict[str, str]) -> Knobs:
-    modes, backends, arguments, options = (
-        frozenset(read[name]) for name in ("modes", "backends", "arguments", "options")
-    )
-    listed = {name: frozenset(names) for name, names in settings.items()}
-    return Knobs(modes, backends, arguments, options, listed, aliases)
-
-
 KNOBS: Mapping[tuple[int, ...], Knobs] = {
-    tuple(map(int, version.split("."))): _knobs(read, read["settings"], read["aliases"])
+    tuple(map(int, version.split("."))): Knobs(
+        frozenset(read["modes"]), frozenset(read["backends"]), frozenset(read["options"])
+    )
     for version, read in _READ.items()
 }
 
@@ -57,17 +45,9 @@ def knobs_of(version: tuple[int, int]) -> Knobs:
     return KNOBS[version] if version in KNOBS else replace(KNOBS[max(KNOBS)], asked=False)
 
 
-def version_with(name: str, kind: str, module: str = "") -> str | None:
-    """The newest version that was asked and has ``name``, as "torch 2.13".
-
-    ``kind``: "arguments", "options" or, of a ``module`` of settings, "settings".
-    """
-
-    def known(knobs: Knobs) -> frozenset[str]:
-        found: frozenset[str] = knobs.settings.get(module, frozenset()) if module else getattr(knobs, kind)
-        return found
-
-    newest = max((version for version, knobs in KNOBS.items() if name in known(knobs)), default=None)
+def version_with(option: str) -> str | None:
+    """The newest version that was asked and has the option of inductor, as "torch 2.13"."""
+    newest = max((version for version, knobs in KNOBS.items() if option in knobs.options), default=None)
     return f"torch {'.'.join(map(str, newest))}" if newest else None
 
 
