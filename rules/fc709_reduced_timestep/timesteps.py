@@ -19,8 +19,9 @@ _OTHERS = frozenset(
 )
 #: Methods and functions that give the same numbers in another form.
 _SAME = frozenset(
-    "to float double half bfloat16 type type_as long int round floor clamp clip view reshape unflatten expand expand_as repeat "
-    "repeat_interleave unsqueeze squeeze flatten flip cuda cpu contiguous detach clone requires_grad_".split()
+    "to float double half bfloat16 type type_as long int round floor clamp clip view reshape unflatten expand "
+    "expand_as repeat repeat_interleave unsqueeze squeeze flatten flip cuda cpu contiguous detach clone "
+    "requires_grad_".split()
 )
 _LISTING = frozenset("tqdm progress_bar enumerate zip list reversed sorted cat stack concat tensor".split())
 #: Methods of schedulers, which take a timestep and embed none, and functions that are no models.
