@@ -62,7 +62,6 @@ class Flags(Analysis):
         self.sizes = facts.ask(Sizes)
         self.callees = facts.ask(Callees)
         self._sources: dict[ast.AST, Source] = {}
-        self._asked: set[ast.expr] = set()
 
     # --- the value of a flag ----------------------------------------------------------------------------------------
 
@@ -125,25 +124,9 @@ class Flags(Analysis):
                 return (
                     self.facts.is_module_class(own[0]) and "training" not in self.inference.class_facts(own[0]).stores
                 )
-            case ast.Name():
-                return self._holds_bool(e)
             case ast.Attribute():
                 return False
         return self.is_bool_call(e) or self.inference.of(e).python == "bool"
-
-    def _holds_bool(self, name: ast.Name) -> bool:
-        if name in self._asked:  # a loop through definitions
-            return False
-        self._asked.add(name)
-        found = self.inference.definitions(name)
-        holds = bool(found) and all(map(self._binds_bool, found))
-        self._asked.discard(name)
-        return holds
-
-    def _binds_bool(self, d: Definition) -> bool:
-        if isinstance(d.node, ast.arg) and d.node.annotation is not None:
-            return self.inference.defined(d).python == "bool"
-        return d.how == "assign" and not d.path and d.value is not None and self.is_bool(d.value)
 
     def _compares_to_bool(self, e: ast.expr) -> bool:
         """Whether ``e`` is Python's own number, string or None: what others hand in may be a number of NumPy's."""

@@ -476,14 +476,9 @@ from torch.distributed.fsdp import FullyShardedDataParallel as FSDP
     NearMiss(
         title="from one model to another, without a file",
         source=_NET
-        + """import copy
-
-
-def script(x):
+        + """def script(x):
     net, average = torch.compile(Net()), torch.compile(Net())
     average.load_state_dict(net.state_dict())
-    best = copy.deepcopy(net.state_dict())
-    net.load_state_dict(best)
     return [p for p in net.state_dict().values()], average(x)
 """,
     ),

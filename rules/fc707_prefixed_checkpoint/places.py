@@ -10,7 +10,6 @@ from typing import Literal
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
-from patcher.facts.compiling.placing import is_place
 from patcher.facts.syntax.tree import FunctionNode, last_name
 from patcher.facts.values.callees import Callees
 from patcher.facts.values.module_values import imported
@@ -92,7 +91,7 @@ class Places(Analysis):
         found = self.state(e)
         if found is not None:
             if e is sink or not self._undone(sink):
-                yield Place(e if e is sink else sink, *found, "saved")
+                yield Place(sink, *found, "saved")
             return
         match e:
             case ast.Dict(keys=keys, values=values):
@@ -200,16 +199,7 @@ class Places(Analysis):
         state, model = next(iter((*call.args[:1], *keyed)), None), call.func.value
         if state is None or isinstance(state, ast.Starred) or not (wraps := self.wrapped.of(model)):
             return
-        if not self.wrapped.speaks_of_it(state) and not self._undone(state) and not self._in_memory(state, _DEPTH):
+        if not self.wrapped.speaks_of_it(state) and not self._undone(state) and self.state(state) is None:
             strict = [*call.args[1:2], *(k.value for k in call.keywords if k.arg == "strict")]
             silent = any(isinstance(s, ast.Constant) and s.value is False for s in strict)
             yield Place(state, model, wraps, "loaded", silent, call)
-
-    def _in_memory(self, e: ast.expr, depth: int) -> bool:
-        """Whether it surely is the state of a model that is wrapped like this, which was in no file."""
-        if isinstance(e, ast.Call) and last_name(e.func) in ("deepcopy", "copy") and e.args:
-            return self._in_memory(e.args[0], depth)
-        if self.state(e) is not None:
-            return True
-        values = self.wrapped.values(e, depth) if depth and is_place(e) else []
-        return bool(values) and all(self._in_memory(v, depth - 1) for v in values)
