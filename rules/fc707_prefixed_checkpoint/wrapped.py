@@ -180,7 +180,8 @@ class Wrapped(Analysis):
             return inner | {Wrap(call.lineno, inside=False)}
         if self.callees.is_same(call) and isinstance(call.func, ast.Attribute):
             return self._of(call.func.value, depth)
-        if first is None or isinstance(first, ast.Starred) or name not in _GIVING_BACK:
+        method = isinstance(call.func, ast.Attribute) or not name.startswith(("unwrap", "prepare"))
+        if first is None or isinstance(first, ast.Starred) or name not in _GIVING_BACK or not method:
             return self._returned(call, depth)
         found = self._of(first, depth) | (self._prepared if name.startswith("prepare") else _NONE)
         kept = [k.value for k in call.keywords if k.arg == "keep_torch_compile"]
