@@ -33,22 +33,6 @@ def make(): return Net()
 calls = [go, go]
 """
 
-#: A model whose ``forward`` is given a memory, and so is part of the example: a first read, then single steps, twice.
-_GO = """
-def go(net):
-    outputs, memory = [], Memory(2, 6, 4)
-    for _ in range(2):
-        x = torch.linspace(-1, 1, 8).view(2, 1, 4)
-        for _ in range(9):
-            x = net(x, memory)
-            outputs.append(x.clone())
-        memory.forget()
-    return outputs
-
-def make(): return Net()
-calls = [go, go]
-"""
-
 INVALID: tuple[Example, ...] = (
     Example(
         title="keys and values of all layers, how far each is filled in a list",
@@ -348,6 +332,51 @@ class Memory:
     def reset(self):
         for layer in self.layers:
             layer._filled = 0
+""",
+        run=_RUN.replace("MEMORY", "Memory(2, 2, 24, 4)"),
+        gain=False,
+    ),
+    Example(
+        title="one after the other, filled with numbers",
+        before="""
+class Memory(object):
+    def __init__(self, layers, batch, room, size):
+        self.keys = torch.full((layers, batch, room, size), 0.0)
+        self.filled = [0] * layers
+        self.values = torch.ones(layers, batch, room, size)
+
+    def update(self, layer, keys, values):
+        start = self.filled[layer]
+        end = start + keys.shape[1]
+        self.keys[layer, :, start:end].copy_(keys)
+        self.values[layer, :, start:end].copy_(values)
+        self.filled[layer] = end
+        return self.keys[layer, :, :end], self.values[layer, :, :end]
+
+    def reset(self):
+        self.filled = [0] * len(self.filled)
+""",
+        after="""
+class Memory(object):
+    def __init__(self, layers, batch, room, size):
+        self.keys = torch.full((layers, batch, room, size), 0.0)
+        if not torch.compiler.is_compiling():
+            torch._dynamo.mark_static_address(self.keys)
+        self.filled = [0] * layers
+        self.values = torch.ones(layers, batch, room, size)
+        if not torch.compiler.is_compiling():
+            torch._dynamo.mark_static_address(self.values)
+
+    def update(self, layer, keys, values):
+        start = self.filled[layer]
+        end = start + keys.shape[1]
+        self.keys[layer, :, start:end].copy_(keys)
+        self.values[layer, :, start:end].copy_(values)
+        self.filled[layer] = end
+        return self.keys[layer, :, :end], self.values[layer, :, :end]
+
+    def reset(self):
+        self.filled = [0] * len(self.filled)
 """,
         run=_RUN.replace("MEMORY", "Memory(2, 2, 24, 4)"),
         gain=False,

@@ -83,18 +83,6 @@ class BufferObjects(Analysis):
                             return True
         return False
 
-    def always(self, target: ast.Attribute) -> bool:
-        """Whether all that this file, and relatives, assign to attributes of that name is an ``nn.Buffer``."""
-        if any(self.project.attributes.reasons(self._class(target), target.attr)):
-            return False
-        for n in self.syntax.by_type[ast.Attribute]:
-            if n.attr == target.attr and isinstance(n.ctx, ast.Store):
-                parent = self.syntax.parents[n]
-                made = isinstance(parent, (ast.Assign, ast.AnnAssign)) and self._makes(parent.value)
-                if not made and not isinstance(parent, ast.AugAssign):
-                    return False
-        return True
-
     def plain(self, target: ast.Attribute) -> bool:
         """Whether the class leaves the assignment of attributes to ``nn.Module``."""
         family, _ = self.project.family(self._class(target))

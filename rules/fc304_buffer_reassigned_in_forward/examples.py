@@ -38,6 +38,7 @@ calls = [(torch.linspace(-1, 1, 12).reshape(2, 2, 3),), (torch.linspace(-1, 1, 1
     ),
     Example(
         title="a counter",
+        unsafe=True,
         before="""\
 class Counted(nn.Module):
     def __init__(self):
@@ -55,7 +56,10 @@ class Counted(nn.Module):
         self.steps = nn.Buffer(torch.tensor(0))
 
     def forward(self, x):
-        self.steps.add_(1)
+        new_steps = self.steps
+        new_steps += 1
+        if new_steps is not self.steps:
+            self.steps = new_steps
         return x * self.steps
 """,
         run="""\
@@ -130,6 +134,7 @@ calls = [(torch.ones(2),), (torch.ones(2),)]
     ),
     Example(
         title="a buffer of a base class, an operand that may be anything",
+        unsafe=True,
         before="""\
 class Base(nn.Module):
     def __init__(self):
@@ -201,6 +206,7 @@ calls = [(torch.tensor([0, 2]),), (torch.tensor([2, 3]),)]
     ),
     Example(
         title="a number in other instances",
+        unsafe=True,
         before="""\
 class Either(nn.Module):
     def __init__(self, saved: bool):

@@ -7,11 +7,9 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from patcher.facts import Facts
-from patcher.rule import Code, Cost, Example, Finding, Fix, NearMiss, ReplaceStatements, Rule
+from patcher.rule import Applicability, Code, Cost, Example, Finding, Fix, NearMiss, ReplaceStatements, Rule
 from rules.fc304_buffer_reassigned_in_forward.buffer_objects import BufferObjects
 from rules.fc304_buffer_reassigned_in_forward.examples import INVALID, VALID
-
-_IN_PLACE: dict[type[ast.operator], str] = {ast.Add: "add_", ast.Sub: "sub_", ast.Mult: "mul_", ast.Div: "div_"}
 
 
 class BufferReassignedInForward(Rule):
@@ -20,8 +18,7 @@ class BufferReassignedInForward(Rule):
     What it does:
         ``self.table = self.table.to(x.device)`` hands the buffer itself back when there is nothing to convert, and so
         does everything in place: ``self.steps += 1``. Keeps what is computed, and assigns it only when it is another
-        object (``if table is not self.table``). An augmented assignment of a number or a tensor becomes the method that
-        it runs: ``self.steps.add_(1)``.
+        object (``if table is not self.table``). An augmented assignment is made to a local name first.
 
     Why it breaks compilation:
         For an ``nn.Buffer``, ``nn.Module`` registers the buffer again, which Dynamo cannot trace ("Unsupported
@@ -31,9 +28,17 @@ class BufferReassignedInForward(Rule):
     Fix safety:
         Safe: to register a buffer under the name that it has changes nothing, and the test is about the same object.
         In eager code everything stays as it was: a conversion that does something is assigned as before. What is not
-        seen: a hook for the registration of buffers, which would be called once more. Left alone: assignments under a
-        test of the buffer's device or dtype, classes with a ``__setattr__``, and buffers that other code, or
-        ``register_buffer``, gives to the module under that name, for each assignment says anew whether they are saved.
+        seen: a hook for the registration of buffers, which would be called once more.
+
+        Unsafe for augmented assignments: in a graph, backward gets the buffer as it is at the end; where the graph
+        broke, it got the value before.
+
+        Not fixed when
+
+        - the assignment stands under a test of the buffer's device or dtype;
+        - the class has a ``__setattr__``;
+        - other code, or ``register_buffer``, gives the module a buffer of that name: each assignment says anew whether
+          it is saved.
 
     References:
         PyTorch, ``torch.nn.Buffer`` and ``Module.__setattr__``; transformers, positions of CTRL.
@@ -64,7 +69,12 @@ class BufferReassignedInForward(Rule):
         if obstacle:
             yield Finding(node, message, assumption=obstacle)
             return
-        yield Finding(node, message, Fix((ReplaceStatements((node,), tuple(_lines(node, target, facts))),)))
+        edits = (ReplaceStatements((node,), tuple(_lines(node, target, facts))),)
+        if isinstance(node, ast.AugAssign):
+            assumption = f"no gradient is recorded through what `{ast.unparse(target)}` held before"
+            yield Finding(node, message, Fix(edits, Applicability.UNSAFE), assumption)
+        else:
+            yield Finding(node, message, Fix(edits))
 
     invalid: ClassVar[tuple[Example, ...]] = INVALID
     valid: ClassVar[tuple[NearMiss, ...]] = VALID
@@ -73,12 +83,6 @@ class BufferReassignedInForward(Rule):
 def _lines(node: ast.Assign | ast.AugAssign, target: ast.Attribute, facts: Facts) -> Iterator[Code]:
     """The statements that come in the place of ``node``."""
     if isinstance(node, ast.AugAssign):
-        value = facts.value(node.value)
-        method = _IN_PLACE.get(type(node.op))
-        always = facts.ask(BufferObjects).always(target)
-        if method is not None and always and (value.is_tensor or value.is_number):
-            yield Code(f"{{0}}.{method}({{1}})", (target, node.value))
-            return
         name = facts.writing.fresh_local(f"new_{target.attr.lstrip('_')}", node)
         yield Code(f"{name} = {{0}}", (target,))
         sign = ast.unparse(ast.AugAssign(ast.Name("x", ast.Store()), node.op, ast.Name("y", ast.Load()))).split()[1]

@@ -330,4 +330,13 @@ def script(net, scheduler, x, time_weights, t, sigma):
     return loss_per_timestep, t.bfloat16() + 1
 """,
     ),
+    NearMiss(
+        title="how many there are, and what is made of them",
+        source=_NET
+        + """def script(net, scheduler, x):
+    num_timesteps = torch.tensor(scheduler.config.num_train_timesteps, dtype=x.dtype)
+    timestep_weights = (scheduler.timesteps / num_timesteps).sum().to(x.dtype)
+    return net(x * timestep_weights, scheduler.timesteps)
+""",
+    ),
 )
