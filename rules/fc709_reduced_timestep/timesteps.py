@@ -47,7 +47,7 @@ class Timesteps(Analysis):
             case ast.Call(func=ast.Attribute(value=ast.Name(id="t"), attr="expand")):
                 return True
             case ast.BinOp(left=left, right=right):
-                sides = [s for s in (left, right) if not isinstance(s, (ast.Constant, ast.Attribute, ast.BinOp))]
+                sides = [s for s in (left, right) if not isinstance(s, (ast.Constant, ast.Attribute))]
                 return any(self.holds(s, depth) for s in (left, right)) and all(self.holds(s, depth) for s in sides)
             case ast.Call(func=ast.Attribute(value=owner, attr=name)) if name in _SAME:
                 return self.holds(owner, depth)
