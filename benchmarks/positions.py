@@ -123,7 +123,7 @@ def child(folder: str, backend: str, target: str) -> None:
 
 
 def patch(folder: Path) -> int:
-    """A default run over the package in ``folder``; how many findings it fixes."""
+    """A run with ``--unsafe`` over the package in ``folder``; how many findings it fixes."""
     from patcher.runner import run
     from patcher.settings import Settings
     from rules import load_rules

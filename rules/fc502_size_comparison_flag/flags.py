@@ -27,6 +27,11 @@ from patcher.facts.values.types import Kind
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _ORDER = {ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge}
 _RELATIONS = {**_ORDER, ast.Eq: operator.eq, ast.NotEq: operator.ne}
+#: Expressions that may leave out a part of theirs.
+_MAY_SKIP = (
+    *(ast.IfExp, ast.BoolOp, ast.Compare, ast.Lambda),
+    *(ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp),
+)
 _DEEPEST = 5  # names and functions that a flag is followed through
 
 
@@ -47,7 +52,8 @@ class Source(enum.IntEnum):
 class Reach:
     """The bool argument that a value ends in.
 
-    ``strict``: the value stands in the call of the operator. As that raises for anything that is no bool, it is one.
+    ``strict``: the value stands in the call of the operator, or in the line above it. As the operator raises for
+    anything that is no bool, it is one.
     """
 
     argument: str
@@ -349,11 +355,25 @@ class Flags(Analysis):
         if function is None:
             return None
         flow = self.flow_of(function)
-        for d in [d for d in flow.by_node.values() if _bound_value(d) is value]:
-            for use in flow.uses.get(d, ()):
-                if (reach := self.reach(self.root(use), depth + 1)) is not None:
-                    return Reach(reach.argument, False)
-        return None
+        found = [
+            Reach(reach.argument, reach.strict and self.root(use) is use and self._is_read_next(d, use))
+            for d in flow.by_node.values()
+            if _bound_value(d) is value
+            for use in flow.uses.get(d, ())
+            if (reach := self.reach(self.root(use), depth + 1)) is not None
+        ]
+        return next((r for r in found if r.strict), found[0] if found else None)
+
+    def _is_read_next(self, d: Definition, use: ast.Name) -> bool:
+        """Whether the statement below the one that binds ``d`` is sure to read it at ``use``."""
+        target, statement = self.syntax.statement_of(use), self.syntax.statement_of(d.node)
+        inside = (p for p in self.syntax.ancestors(use) if isinstance(p, ast.expr))
+        return (
+            self.syntax.following(statement)[:1] == [target]
+            and isinstance(target, (ast.Assign, ast.AnnAssign, ast.Return, ast.Expr))
+            and not any(isinstance(p, _MAY_SKIP) and target in self.syntax.ancestors(p) for p in inside)
+            and not self._guarded(statement)
+        )
 
     def _guarded(self, node: ast.AST) -> bool:
         """Whether an error at ``node`` may be caught."""
