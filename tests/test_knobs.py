@@ -15,7 +15,7 @@ from torch import nn
 from docs.tables import knobs
 from patcher.engine import patch
 from patcher.facts import Facts
-from patcher.facts.tables.knobs import KNOBS, MODES, knobs_of, meant, version_with
+from patcher.facts.tables.knobs import KNOBS, MODES, knobs_of, meant
 from patcher.settings import Settings
 from rules import load_rules
 
@@ -85,8 +85,3 @@ def test_what_is_said_to_be_rejected_is(given: dict[str, Any]) -> None:
         torch.compile(nn.Linear(2, 2), **given)
     with pytest.raises((AssertionError, RuntimeError, TypeError)):
         nn.Linear(2, 2).compile(**given)
-
-
-def test_what_another_version_has_is_no_misspelling() -> None:
-    assert version_with("max_autotune") == "torch 2.14"
-    assert version_with("of_its_own") is None

@@ -111,19 +111,11 @@ def _neighbours(made: Iterable[Allocation], facts: Facts) -> list[list[Allocatio
         group = groups[-1] if groups else []
         last = group[-1].statement if group else None
         near = last in around and around.index(a.statement) - around.index(last) in (0, 1)
-        if near and a.place not in [g.place for g in group] and (a.statement is last or not _binds_more(a.statement)):
+        if near and a.place not in [g.place for g in group]:
             group.append(a)
         else:
             groups.append([a])
     return groups
-
-
-def _binds_more(statement: ast.stmt) -> bool:
-    """Whether ``statement`` binds more than one attribute, so that a place before it may be another one behind it."""
-    stored = [
-        n for n in ast.walk(statement) if isinstance(n, (ast.Name, ast.Attribute)) and isinstance(n.ctx, ast.Store)
-    ]
-    return len(stored) > 1 or any(isinstance(n, ast.Name) for n in stored)
 
 
 def _marks(group: list[Allocation], facts: Facts) -> Insert:

@@ -62,13 +62,7 @@ class Holdings(ClassAnalysis):
     def _is_after_super(self, init: FunctionNode, position: int) -> bool:
         """Whether the statement is a line of its own after ``super().__init__()``, with no return before it."""
         s, before = init.body[position], init.body[:position]
-        ends = {init.lineno, *(b.end_lineno for b in before)}
-        starts = {a.lineno for a in init.body[position + 1 :]}
-        if (
-            s.lineno in ends
-            or s.end_lineno in starts
-            or any(isinstance(n, ast.Return) for b in before for n in walk(b))
-        ):
+        if not self.syntax.alone(s) or any(isinstance(n, ast.Return) for b in before for n in walk(b)):
             return False
         calls = (b.value.func for b in before if isinstance(b, ast.Expr) and isinstance(b.value, ast.Call))
         return any(ast.unparse(f) in ("super().__init__", f"super({self.cls.name}, self).__init__") for f in calls)

@@ -277,15 +277,6 @@ def script(x):
         unsafe=True,
         compiles=True,
     ),
-    Example(
-        title="a mode that the backend ignores",
-        before="""def script(x):
-    return torch.compile(torch.sin, backend="eager", mode="max-autotune")(x)
-""",
-        after=None,
-        run=SCRIPT,
-        gain=False,
-    ),
 )
 
 VALID: tuple[NearMiss, ...] = (

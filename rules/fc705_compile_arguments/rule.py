@@ -27,7 +27,7 @@ class CompileArguments(Rule):
         ``options`` becomes the options of both, ``mode="default"`` or empty ``options`` are left out;
         ``fullgraph="false"`` becomes ``False``; misspelt modes, options and backends what they are meant to be;
         ``text.lower() in "true"``, which holds for ``"t"`` and for nothing, ``text.lower() == "true"``. Reported, and
-        left to you: options that this torch does not have, and a ``mode`` that a backend ignores.
+        left to you: options that this torch does not have.
 
     Why it breaks compilation:
         ``torch.compile`` raises when it is called, and what catches that goes on eagerly, without a word

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from patcher.facts import Facts
-from patcher.facts.tables.knobs import MODES, WITHOUT_OPTIONS, Knobs, meant, version_with
+from patcher.facts.tables.knobs import MODES, Knobs, meant
 from patcher.facts.values.compile_calls import CompileCall
 from patcher.facts.values.module_values import Bindings
 from patcher.rule import Code, Edit, Replace
@@ -128,24 +128,18 @@ def _options(options: ast.expr | None, knobs: Knobs) -> Iterator[Wrong]:
         value = key.value if isinstance(key, ast.Constant) else None
         if key is None or not isinstance(value, str) or not knobs.lacks(value.replace("-", "_"), knobs.options):
             continue
-        had = version_with(value.replace("-", "_"))
-        right = None if had else meant(value, knobs.options)
+        right = meant(value, knobs.options)
         edits = (Replace(key, Code(f'"{right}"')),) if right else ()
-        wrong = f"`{right}` is meant" if right else "take it away, or name the one that is meant"
-        told = f"{had} has it" if had else wrong
+        told = f"`{right}` is meant" if right else "take it away, or name the one that is meant"
         yield Wrong(key, f"inductor has no option `{value}`: it is rejected", edits, assumption=told)
 
 
 def _backend(call: CompileCall, knobs: Knobs) -> Iterator[Wrong]:
-    backend, mode, options = (call.argument(n) for n in ("backend", "mode", "options"))
+    backend = call.argument("backend")
     value = backend.value if isinstance(backend, ast.Constant) else None
     if backend is None or not isinstance(value, str):
         return
-    named = isinstance(mode, ast.Constant) and mode.value not in (None, "", "default")
-    if value in WITHOUT_OPTIONS and (named or isinstance(options, ast.Dict)):
-        what = "mode" if named else "options"
-        yield Wrong(backend, f"the backend `{value}` ignores `{what}`", assumption=f"take away `{what}` or the backend")
-    elif value not in knobs.backends and (right := meant(value, knobs.backends)) is not None:
+    if value not in knobs.backends and (right := meant(value, knobs.backends)) is not None:
         edits = (Replace(backend, Code(f'"{right}"')),)
         message = f"PyTorch has no backend `{value}`: without one of that name from elsewhere it is rejected"
         yield Wrong(backend, message, edits, assumption=f"`{right}` is meant")

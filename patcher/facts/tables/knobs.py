@@ -45,12 +45,6 @@ def knobs_of(version: tuple[int, int]) -> Knobs:
     return KNOBS[version] if version in KNOBS else replace(KNOBS[max(KNOBS)], asked=False)
 
 
-def version_with(option: str) -> str | None:
-    """The newest version that was asked and has the option of inductor, as "torch 2.13"."""
-    newest = max((version for version, knobs in KNOBS.items() if option in knobs.options), default=None)
-    return f"torch {'.'.join(map(str, newest))}" if newest else None
-
-
 def meant(name: str, known: Iterable[str]) -> str | None:
     """The one of ``known`` that ``name`` is a misspelling of, if that is plain."""
     plain = {k.lower().replace("_", "-"): k for k in sorted(known)}
