@@ -34,8 +34,8 @@ class HostAttribute(Rule):
         - the object is assigned once, after ``super().__init__()``, from an argument without a default or from a call;
         - nothing in all scanned files assigns it again, passes None for it, assigns an attribute of that name (or
           ``pad_token`` where ``pad_token_id`` is read) on any object, or calls a method on it that changes something;
-        - no flag of the instance leads to the use (else the error of a missing attribute comes then, not at the first
-          use);
+        - no flag of the instance leads to the use, so that the object has the attribute when the module is built
+          (else the error comes then, not at the first use);
         - a class of it that is in the files answers from what its constructor made.
 
         Unsafe otherwise: it assumes that the value stays the same while the module lives.
