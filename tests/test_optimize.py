@@ -279,7 +279,7 @@ def test_blocks_of_a_large_model_are_compiled_beside_the_whole(
     def told(codes: frozenset[str], settings: tuple[TorchSetting, ...]) -> Measured:
         return Measured(5.0 if any(s.kind == "blocks" for s in settings) else whole)
 
-    monkeypatch.setattr(pool, "_cores", lambda: 16)
+    monkeypatch.setattr(pool, "cores", lambda: 16)
     given: dict[str, Any] = {"blocks": (("layers", "net.Net"),), "original": Measured(15.0, breaks=3, cold=9.0)}
     found = verdict(search(told, cuda="13.0", at_once=8, parts=frozenset({"call"}), **given))
     assert (found.word, found.after_ms) == ("optimized", whole or 5.0)

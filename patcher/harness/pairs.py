@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
@@ -77,6 +77,30 @@ def paired(
         yield lambda: kept
     finally:
         torch.compile = compiling
+
+
+def neighbours(parameters: Iterable[Any], seed: int) -> list[tuple[Any, Any]]:
+    """Floating parameters, each with its values moved by one rounding, up or down by chance."""
+    signs, found = torch.Generator().manual_seed(seed), []
+    for parameter in parameters:
+        if parameter.is_floating_point():
+            by = 2 * torch.rand(parameter.shape, generator=signs).round().double() - 1
+            by = 1 + by * torch.finfo(parameter.dtype).eps
+            found.append((parameter, parameter.detach() * by.to(parameter.device, parameter.dtype)))
+    return found
+
+
+@contextlib.contextmanager
+def moved(near: list[tuple[Any, Any]]) -> Iterator[None]:
+    """While this is open, parameters have the values of `neighbours`."""
+    usual = [parameter.data for parameter, _ in near]
+    for parameter, values in near:
+        parameter.data = values
+    try:
+        yield
+    finally:
+        for (parameter, _), values in zip(near, usual, strict=True):
+            parameter.data = values
 
 
 def _copied(given: Any, leaves: Leaves) -> Any:

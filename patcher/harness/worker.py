@@ -1383,7 +1383,8 @@ def paired(plan: Json, made: Callable[[], _Run]) -> Json:
     for part in pairs.KINDS:
         (folder / part).mkdir(exist_ok=True)
     run: _Run
-    with pairs.paired(keep, leaves, lambda: run.moved()) as calls:
+    near = functools.cache(lambda: pairs.neighbours(_parameters(run.model).values(), SEED))
+    with pairs.paired(keep, leaves, lambda: pairs.moved(near())) as calls:
         run = made()
         run.once()
     if not calls():
@@ -1755,32 +1756,11 @@ class _Run:
 
     def nudged(self) -> Json:
         """Passes with each parameter moved by a rounding: a branch that rounding has taken is another one then."""
-        with self.moved():
+        pairs = beside("pairs.py")
+        with pairs.moved(pairs.neighbours(_parameters(self.model).values(), SEED)):
             self.weights = {name: digest(t) for name, t in _state(self.model).items()}
             self._write_weights()
             return self._compared_only()
-
-    @contextlib.contextmanager
-    def moved(self) -> Iterator[None]:
-        """While this is open, each parameter is moved by a rounding, up or down by chance."""
-        usual = [parameter.data for parameter, _ in self._moved]
-        for parameter, values in self._moved:
-            parameter.data = values
-        try:
-            yield
-        finally:
-            for (parameter, _), values in zip(self._moved, usual, strict=True):
-                parameter.data = values
-
-    @functools.cached_property
-    def _moved(self) -> list[tuple[torch.nn.Parameter, torch.Tensor]]:
-        signs, moved = torch.Generator().manual_seed(SEED), []
-        for parameter in _parameters(self.model).values():
-            if parameter.is_floating_point():
-                by = 2 * torch.rand(parameter.shape, generator=signs).round().double() - 1
-                by = 1 + by * torch.finfo(parameter.dtype).eps
-                moved.append((parameter, parameter.detach() * by.to(parameter.device, parameter.dtype)))
-        return moved
 
     def observed(self, observer: Any) -> Json:
         """An eager pass in which expressions are looked at; then, with changed inputs, of truths alone."""
