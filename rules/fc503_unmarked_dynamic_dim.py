@@ -295,6 +295,28 @@ calls = [(torch.ones(b, 4),) for b in (2, 3, 4)]
             unsafe=True,
             evidence=(Varied("", "Encoder.forward", "x", 0),),
         ),
+        Example(
+            title="handed on by its name, from a method of another name",
+            before="""class Net(nn.Module):
+    def forward(self, x):
+        return self._forward_core(mask=None, x=x)
+
+    def _forward_core(self, x, mask):
+        return x.sin() + 1
+""",
+            after="""class Net(nn.Module):
+    def forward(self, x):
+        if not torch.compiler.is_compiling() and isinstance(x, torch.Tensor):
+            torch._dynamo.maybe_mark_dynamic(x, 0)
+        return self._forward_core(mask=None, x=x)
+
+    def _forward_core(self, x, mask):
+        return x.sin() + 1
+""",
+            run=_PLAIN,
+            unsafe=True,
+            evidence=(Varied("", "Net._forward_core", "x", 0),),
+        ),
     )
 
     valid: ClassVar[tuple[NearMiss, ...]] = (

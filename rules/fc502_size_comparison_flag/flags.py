@@ -29,8 +29,14 @@ _ORDER = {ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.Gt
 _RELATIONS = {**_ORDER, ast.Eq: operator.eq, ast.NotEq: operator.ne}
 #: Expressions that may leave out a part of theirs.
 _MAY_SKIP = (
-    *(ast.IfExp, ast.BoolOp, ast.Compare, ast.Lambda),
-    *(ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp),
+    ast.IfExp,
+    ast.BoolOp,
+    ast.Compare,
+    ast.Lambda,
+    ast.ListComp,
+    ast.SetComp,
+    ast.DictComp,
+    ast.GeneratorExp,
 )
 _DEEPEST = 5  # names and functions that a flag is followed through
 
@@ -52,8 +58,8 @@ class Source(enum.IntEnum):
 class Reach:
     """The bool argument that a value ends in.
 
-    ``strict``: the value stands in the call of the operator, or in the line above it. As the operator raises for
-    anything that is no bool, it is one.
+    ``strict``: whenever the value has been made, and the function then returns, the operator has got this very value;
+    as it raises for anything that is no bool, the value was one.
     """
 
     argument: str
@@ -68,6 +74,7 @@ class Flags(Analysis):
         self.sizes = facts.ask(Sizes)
         self.callees = facts.ask(Callees)
         self._sources: dict[ast.AST, Source] = {}
+        self._asked: set[ast.expr] = set()
 
     # --- the value of a flag ----------------------------------------------------------------------------------------
 
@@ -130,9 +137,25 @@ class Flags(Analysis):
                 return (
                     self.facts.is_module_class(own[0]) and "training" not in self.inference.class_facts(own[0]).stores
                 )
+            case ast.Name():
+                return self._holds_bool(e)
             case ast.Attribute():
                 return False
         return self.is_bool_call(e) or self.inference.of(e).python == "bool"
+
+    def _holds_bool(self, name: ast.Name) -> bool:
+        if name in self._asked:  # a loop through definitions
+            return False
+        self._asked.add(name)
+        found = self.inference.definitions(name)
+        holds = bool(found) and all(map(self._binds_bool, found))
+        self._asked.discard(name)
+        return holds
+
+    def _binds_bool(self, d: Definition) -> bool:
+        if isinstance(d.node, ast.arg) and d.node.annotation is not None:
+            return self.inference.defined(d).python == "bool"
+        return d.how == "assign" and not d.path and d.value is not None and self.is_bool(d.value)
 
     def _compares_to_bool(self, e: ast.expr) -> bool:
         """Whether ``e`` is Python's own number, string or None: what others hand in may be a number of NumPy's."""
@@ -147,7 +170,22 @@ class Flags(Analysis):
                 return self._compares_to_bool(operand)
             case ast.Call(func=ast.Name(id="int") as func) if self.syntax.is_builtin(func):
                 return True
+            case ast.Call(func=ast.Attribute()) if self._gives_numbers(e):
+                return True
         return self.sizes.is_count(e) or self.sizes.is_shape(e) or self.inference.of(e).python in ("str", "none")
+
+    def _gives_numbers(self, call: ast.Call) -> bool:
+        """Whether every method that ``call`` may run is in this file, and returns Python's own numbers or nothing."""
+        names = self.callees.of(call)
+        functions = [self.callees.here(name) for name in names]
+        if not names or call in self._asked:
+            return False
+        self._asked.add(call)
+        known = [f for f in functions if f is not None]
+        returned = [n.value for f in known for n in self.syntax.subtree(f) if isinstance(n, ast.Return) and n.value]
+        sure = len(known) == len(names) and bool(returned) and all(map(self._compares_to_bool, returned))
+        self._asked.discard(call)
+        return sure
 
     # --- operands ---------------------------------------------------------------------------------------------------
 
@@ -355,29 +393,53 @@ class Flags(Analysis):
         if function is None:
             return None
         flow = self.flow_of(function)
-        found = [
-            Reach(reach.argument, reach.strict and self.root(use) is use and self._is_read_next(d, use))
-            for d in flow.by_node.values()
-            if _bound_value(d) is value
-            for use in flow.uses.get(d, ())
-            if (reach := self.reach(self.root(use), depth + 1)) is not None
-        ]
-        return next((r for r in found if r.strict), found[0] if found else None)
-
-    def _is_read_next(self, d: Definition, use: ast.Name) -> bool:
-        """Whether the statement below the one that binds ``d`` is sure to read it at ``use``."""
-        target, statement = self.syntax.statement_of(use), self.syntax.statement_of(d.node)
-        inside = (p for p in self.syntax.ancestors(use) if isinstance(p, ast.expr))
-        return (
-            self.syntax.following(statement)[:1] == [target]
-            and isinstance(target, (ast.Assign, ast.AnnAssign, ast.Return, ast.Expr))
-            and not any(isinstance(p, _MAY_SKIP) and target in self.syntax.ancestors(p) for p in inside)
-            and not self._guarded(statement)
-        )
+        found: Reach | None = None
+        for d in [d for d in flow.by_node.values() if _bound_value(d) is value]:
+            for use in flow.uses.get(d, ()):
+                reach = self.reach(self.root(use), depth + 1)
+                if reach is None:
+                    continue
+                strict = reach.strict and self.root(use) is use and self._inevitable(d, use)
+                if found is None or strict:
+                    found = Reach(reach.argument, strict)
+        return found
 
     def _guarded(self, node: ast.AST) -> bool:
         """Whether an error at ``node`` may be caught."""
         return self.facts.ask(Caught).why(self.syntax.statement_of(node), ("TypeError",)) is not None
+
+    def _plain_context(self, s: ast.With) -> bool:
+        """Whether ``s`` is of PyTorch's own context managers, which let every error pass."""
+        calls = [item.context_expr for item in s.items]
+        return all(
+            isinstance(c, ast.Call) and (self.syntax.qualified(c.func) or "").startswith("torch.") for c in calls
+        )
+
+    def _inevitable(self, d: Definition, use: ast.Name) -> bool:
+        """Whether ``use`` is sure to read what ``d`` binds before the function is left or the name bound again."""
+        target = self.syntax.statement_of(use)
+        for parent in self.syntax.ancestors(use):
+            if parent is target:
+                break
+            if isinstance(parent, _MAY_SKIP):
+                return False
+        statement = self.syntax.statement_of(d.node)
+        if self._guarded(statement):
+            return False
+        while True:
+            following = self.syntax.following(statement)
+            while following:
+                s = following.pop(0)
+                if s is target:
+                    return isinstance(s, (ast.Assign, ast.AnnAssign, ast.Return, ast.Expr))
+                if isinstance(s, ast.With) and self._plain_context(s):
+                    following = s.body + following
+                elif any(_leaves_or_binds(n, d.name) for n in ast.walk(s)) or target in ast.walk(s):
+                    return False
+            parent = self.syntax.parents[statement]
+            if not isinstance(parent, (ast.If, ast.With)):
+                return False
+            statement = parent
 
 
 def _bound_value(d: Definition) -> ast.expr | None:
@@ -388,6 +450,12 @@ def _bound_value(d: Definition) -> ast.expr | None:
             return None
         value = value.elts[position]
     return value
+
+
+def _leaves_or_binds(node: ast.AST, name: str) -> bool:
+    if isinstance(node, ast.Name):
+        return node.id == name and not isinstance(node.ctx, ast.Load)
+    return isinstance(node, (ast.Return, ast.Break, ast.Continue, ast.Yield, ast.YieldFrom, ast.Await))
 
 
 __all__ = ["Flags", "Reach", "Source"]

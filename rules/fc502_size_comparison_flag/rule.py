@@ -33,13 +33,11 @@ class SizeComparisonFlag(Rule):
 
     Fix safety:
         Safe: a comparison of numbers is True or False, and so is the conditional expression; it is evaluated once, in
-        the same place. What is compared need not be known to be numbers when it stands in the operator's call, or in
-        the line above: the operator raises for everything but True and False.
-
-        Unsafe where an operand may be a tensor, or a number that NumPy makes, whose comparison the operator refuses.
-
-        Not fixed when an operand is known to be a tensor. Each outcome gets a graph of its own: one that comes up only
-        later is compiled then.
+        the same place. What is compared need not be known to be numbers when the operator is sure to get the flag, for
+        it raises for everything but True and False; a number that NumPy is seen to make, whose comparison it refuses,
+        makes the rewrite unsafe. Elsewhere, an operand that may be a tensor makes the rewrite
+        unsafe, and one that is known to be a tensor is never touched. Each outcome gets a graph of its own: one that
+        comes up only later is compiled then.
 
     References:
         The attention fixes of the nanoVLM and Toto reports; PyTorch, "Dynamic shapes" (SymBool).

@@ -70,6 +70,7 @@ class Flat(nn.Module):
         return x.reshape(x.shape[0], math.prod(x.shape[1:])) * 2  # one row for each
 """,
         run="def make(): return Flat()\n" + _RUN,
+        unsafe=True,
     ),
     Example(
         title="made an int first",
@@ -175,6 +176,7 @@ class Twice(nn.Module):
         return torch.cat([x.flatten(), noise])
 """,
         run="def make(): return Twice()\n" + _RUN,
+        unsafe=True,
     ),
     Example(
         title="by another name",
@@ -229,6 +231,7 @@ class Deep(nn.Module):
         return x
 """,
         run="def make(): return Deep()\n" + _RUN,
+        unsafe=True,
     ),
     Example(
         title="of the size of a kernel, made a float",

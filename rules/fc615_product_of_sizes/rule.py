@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import ClassVar
 
 from patcher.facts import Facts
-from patcher.facts.checks.caught import Caught
 from patcher.facts.effects.unchanged import Unchanged
 from patcher.facts.numbers.asked_numbers import ASKING, AskedNumbers
 from patcher.facts.numbers.likely_tensors import LikelyTensors
@@ -40,9 +40,9 @@ class ProductOfSizes(Rule):
     Fix safety:
         Safe: the product is the same integer, and only where it is used as a size of ``reshape``, ``view``, ``zeros``
         and their like, alone or in arithmetic of integers, or made an ``int`` first: anywhere else the type of NumPy
-        might be told. Of no sizes the product is 1, where NumPy has the float 1.0, of which no size can be made:
-        left alone where this file catches that TypeError. Not fixed are products along an axis or of a given dtype,
-        what is not known to be sizes, and divisions by anything but a number that is not 0, of which NumPy makes 0 and
+        might be told. Unsafe without an ``int`` around it where there may be no sizes: their product is 1, and NumPy's
+        the float 1.0, of which no size can be made. Not fixed are products along an axis or of a given dtype, what is
+        not known to be sizes, and divisions by anything but a number that is not 0, of which NumPy makes 0 and
         Python an error. ``x.shape[1:].numel()`` would do the same, but has no symbols: sizes that ``torch.export`` and
         ``make_fx`` are to keep open would become numbers. A list of all that a generator gives has the same product;
         one whose turns may do more than give a number, or end another iterator, stays a generator. Unsafe for what an
@@ -79,10 +79,10 @@ class ProductOfSizes(Rule):
         if facts.syntax.builtin(replaced) == "int" and not _is_whole(node.args[0], facts):
             replaced = node
         message = "NumPy multiplies sizes, and the product is read back as a size: graph break"
-        if replaced is node and (caught := _why_none_counts(node, facts)):
-            yield Finding(node, message, assumption=f"of no sizes NumPy makes a float, which is no size, and {caught}")
-            return
-        yield Finding(node, message, Fix((Replace(replaced, product),)))
+        fix = Fix((Replace(replaced, product),))
+        if replaced is node and not isinstance(node.args[0], (ast.List, ast.Tuple)):
+            fix = replace(fix, applicability=Applicability.UNSAFE)
+        yield Finding(node, message, fix, "there is a size: of none NumPy makes a float, which is no size")
 
     def handles(self, node: ast.AST, facts: Facts) -> bool:
         """Whether what ``node`` asks for its number is a product that is reported there."""
@@ -148,13 +148,6 @@ def _why_apart(given: ast.GeneratorExp, facts: Facts) -> str:
     (turn, *_) = given.generators
     reasons = map(facts.ask(Unchanged).why_impure, (given.elt, *turn.ifs))
     return next((f"{reason}, turn by turn" for reason in reasons if reason), "")
-
-
-def _why_none_counts(product: ast.Call, facts: Facts) -> str | None:
-    """Who takes the error that a product of no sizes is, where there may be none; None where nobody does."""
-    if isinstance(product.args[0], (ast.List, ast.Tuple)):
-        return None
-    return facts.ask(Caught).why(facts.syntax.statement_of(product), ("TypeError",), here=True)
 
 
 def _product(sizes: ast.expr, facts: Facts) -> Code | None:
