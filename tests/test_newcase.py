@@ -341,6 +341,12 @@ def test_dictionaries_of_the_module_and_models_that_a_fixture_builds_are_read() 
     text, _ = made("net.py:Net")
     assert "return Net(width=4, depth=1)" in text
     assert "return [((torch.ones(2, 4),), {})]" in text
+    wrote(
+        "tests/test_net.py",
+        "import torch\nfrom net import Net\nx = torch.ones(3, 3)\n\ndef build():\n    return Net(4, 1)\n\n"
+        "def test_it(x):\n    model = build()\n    model(x)\n",
+    )
+    assert "torch.ones(3, 3)" not in made("net.py:Net")[0], "the parameter is another x"
 
 
 @pytest.mark.parametrize(

@@ -485,6 +485,10 @@ def test_a_recording_is_saved_as_a_case_file_that_runs_by_itself(forking: Path) 
     assert (kept.target, kept.trains, kept.signatures) == ("Net", True, 2)
     told = measured(file.parent, kept, "compiled")
     assert told["launches"] >= 2
-    (file.with_suffix(".recorded") / "recording.json").unlink()
-    with pytest.raises(CaseError, match=r"net\.py: its recording .*net\.recorded is not there"):
-        find([str(file)], {}, None)
+    (file.parent / "other.py").write_text("RECORDED = {}\n")
+    assert [case.recorded for case in find([str(file.parent)], {}, None)] == [case.recorded]
+    description = file.with_suffix(".recorded") / "recording.json"
+    for text in ("{", json.dumps({"calls": [{"file": "gone.pt"}]}), None):
+        description.unlink() if text is None else description.write_text(text)
+        with pytest.raises(CaseError, match=r"net\.py: its recording .*net\.recorded is not there, or not whole"):
+            find([str(file)], {}, None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import os
 import re
 import reprlib
@@ -265,7 +266,7 @@ def _bindings(node: ast.AST, always: bool = True) -> Iterator[tuple[str, _Bindin
 def _is_case(file: Path) -> bool:
     """Whether a file of a folder is meant as a case; raises ``CaseError`` when it is no Python."""
     names = {name for name, _ in _bindings(_parsed(file))}
-    return names >= set(_NEEDED) or _RECORDED in names or ("*" in names and bool(names & _NAMES))
+    return names >= set(_NEEDED) or bool(_recorded(file)) or ("*" in names and bool(names & _NAMES))
 
 
 def _seems_case(file: Path) -> bool:
@@ -282,8 +283,13 @@ def _check(file: Path) -> None:
     if blank:
         raise _error(file, f"is still a blank: {blank[1]}", blank.string.count("\n", 0, blank.start()) + 1)
     if recorded := _recorded(file):
-        if not (Path(recorded) / "recording.json").is_file():
-            raise _error(file, f"its recording {_shown(recorded)} is not there; --save-case writes both")
+        try:
+            told = json.loads((Path(recorded) / "recording.json").read_text(encoding="utf-8"))
+            there = all((Path(recorded) / call["file"]).is_file() for call in told["calls"] if call["file"])
+        except (OSError, ValueError, KeyError, TypeError):
+            there = False
+        if not there:
+            raise _error(file, f"its recording {_shown(recorded)} is not there, or not whole; --save-case writes both")
         return
     names = {name for name, _ in bound}
     missing = [name for name in _NEEDED if name not in names and "*" not in names]

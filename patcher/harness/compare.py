@@ -304,6 +304,8 @@ def _replayed(trial: _Trial) -> Iterator[_Said]:
 def chosen(comparison: Comparison) -> str:
     """What is said where rounding has chosen otherwise."""
     same = f"each of the {comparison.calls} compiled calls that were compared equals eager on the same arguments"
+    if comparison.rounding:
+        same += f" up to {_number(comparison.rounding)} (relative), as eager code with moved weights does about"
     moved = "which eager code does too when its weights are moved by a rounding"
     return f"{same}; what is chosen from them differs, {moved}: {comparison.chosen[0]}"
 

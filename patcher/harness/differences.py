@@ -34,6 +34,7 @@ ROUNDED = 1e-3  # relative: what rounding makes of other operators, with changed
 THREADS = 4  # with more, each operator waits for cores that other processes keep busy
 
 _SUMS = " (sums)"
+_CALL = re.compile(r"^call \d+ ")  # what a name begins with
 
 Json = dict[str, Any]
 Leaves = list[tuple[str, Any]]
@@ -44,7 +45,8 @@ class Figures:
     """Differences of floating values, summed up over tensors. Places that are NaN or infinite in both are equal.
 
     ``exact``: what the tensors are in float64, by name, where that is known. ``as_exact``: the tensors that are about
-    as near to that as eager code is: their difference is rounding, and only part of ``largest``.
+    as near to that as eager code is: their difference is rounding, and only part of ``largest``. ``by_name``: of each
+    tensor the largest relative difference over all calls.
     """
 
     bitwise: bool = True
@@ -57,6 +59,7 @@ class Figures:
     epsilon: float = 0.0
     exact: dict[str, Any] = field(default_factory=dict)
     as_exact: set[str] = field(default_factory=set)
+    by_name: dict[str, float] = field(default_factory=dict)
 
     def add(self, name: str, ours: Any, theirs: Any, scale: float) -> None:
         """Take in two real floating tensors of one shape; differences are relative to ``scale`` at least."""
@@ -76,6 +79,7 @@ class Figures:
             self.largest = max(self.largest, most)
             return
         self.total += float(apart.sum())
+        self._note(name, relative)
         if not self.worst or relative > self.relative:
             self.worst = name
         self.largest, self.relative = max(self.largest, most), max(self.relative, relative)
@@ -111,8 +115,13 @@ class Figures:
         relative = _quotient(float((ours - theirs).abs().max()), _magnitude(ours))
         if relative > FLOOR and self._is_as_exact(name + _SUMS, ours, theirs, 0.0):
             return
+        self._note(name, relative)
         if relative > self.relative:
             self.relative, self.worst = relative, name
+
+    def _note(self, name: str, relative: float) -> None:
+        own = _CALL.sub("", name)
+        self.by_name[own] = max(self.by_name.get(own, 0.0), relative)
 
     def see(self, tensor: Any) -> None:
         """Note the precision of a tensor."""
@@ -209,6 +218,7 @@ def _compared(reference: Path, own: Path, aliasing: bool, weights: bool, exact: 
         "epsilon": max(outputs.epsilon, _told_of_weights(reference).get("epsilon", 0.0)),
         "differences": list(dict.fromkeys(said))[:DIFFERENCES],
         "as_exact": sum(len(one.as_exact) for one in (outputs, gradients, state)),
+        **({} if weights else {"by_name": outputs.by_name}),
         "gradients": gradients.told() if graded else None,
         "state": state.told() if stated else None,
     }

@@ -225,8 +225,8 @@ class Comparison:
     absolute distance of this variant to the float64 reference. ``own_eager``: of patched compiled to patched eager.
     ``as_exact``: how many tensors differ by much, and are about as near to float64 as those of original eager.
     ``chosen``: what differs since rounding chose otherwise (other tokens); all else is then of so many compiled
-    ``calls``, each beside the original on the same arguments. ``rounding``: their relative limit, where it is
-    more than the usual one: eager code whose weights are moved by a rounding is about as far from itself.
+    ``calls``, each beside the original on the same arguments. ``rounding``: by how much (relative) they
+    differ, where it is more than usual, and eager code whose weights are moved by a rounding does so about as much.
     """
 
     tree: Tree

@@ -79,15 +79,14 @@ def paired(
         torch.compile = compiling
 
 
-def neighbours(parameters: Iterable[Any], seed: int) -> list[tuple[Any, Any]]:
+def neighbours(parameters: Iterable[Any], seed: int) -> Iterator[tuple[Any, Any]]:
     """Floating parameters, each with its values moved by one rounding, up or down by chance."""
-    signs, found = torch.Generator().manual_seed(seed), []
+    signs = torch.Generator().manual_seed(seed)
     for parameter in parameters:
         if parameter.is_floating_point():
             by = 2 * torch.rand(parameter.shape, generator=signs).round().double() - 1
             by = 1 + by * torch.finfo(parameter.dtype).eps
-            found.append((parameter, parameter.detach() * by.to(parameter.device, parameter.dtype)))
-    return found
+            yield parameter, parameter.detach() * by.to(parameter.device, parameter.dtype)
 
 
 @contextlib.contextmanager

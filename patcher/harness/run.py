@@ -51,6 +51,7 @@ _CONTAINER = (
 WHERE = signal.SIGRTMIN + 7 if hasattr(signal, "SIGRTMIN") else None  # asks a worker that hangs for its stack
 WHERE_SECONDS = 0.3  # that it has for the answer
 AS_ROUNDING = 3  # times what eager code makes of weights that are moved by a rounding
+MOST_ROUNDED = 0.75  # relative: a tensor that is gone differs by 1
 NEAR = (0.1, 0.1)  # relative, of outputs; of gradients and state: more of a difference is no branch that rounding took
 ROOM = 2  # for each of several processes at a time: times the memory that the original took in eager mode
 OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "Cannot allocate memory", "MemoryError", "bad_alloc")
@@ -325,7 +326,8 @@ class _Run:
             told["comparisons"] = self._paired(work, number, told, rows, **known)
             told["compare_error"] = None if compared["status"] == "ok" else compared["message"]
             over = bool(self._plan.get("until")) and time.monotonic() > self._plan["until"] - 1
-            told["cut"] = over and any(_is_doubtful(row) or _chooses(row) for row in told["comparisons"])
+            unknown = [row for row in told["comparisons"] if _is_doubtful(row) or _chooses(row)]
+            told["cut"] = over and any(not row.get("rounding") for row in unknown)
         if names:
             told["probes"] = [
                 {**{k: v for k, v in found[job.folder].items() if k not in ("environment", "case")}, "name": name}
@@ -395,9 +397,9 @@ class _Run:
         job = self._comparing(work, number, made, f"compare-pairs-{variant['folder']}", weights=False)
         for compared in self._processes([job]) if variant["status"] == "ok" else ():
             for _, usual, own in [compared["comparisons"]] if compared.get("comparisons") else ():
-                limit = _limit_of(own, usual)
-                if not own["differences"] and (own.get("relative") or 0.0) <= limit:
-                    parts = {key: own[key] for key in (*_FIGURES, "epsilon", "differences")} | {"rounding": limit}
+                rounding = _rounding_of(own, usual)
+                if not own["differences"] and rounding is not None:
+                    parts = {key: own[key] for key in (*_FIGURES, "epsilon", "differences")} | {"rounding": rounding}
                     return {**row, **parts, "chosen": row["differences"], "calls": variant["paired"]}
         return row
 
@@ -793,11 +795,19 @@ def _is_doubtful(row: Json, usual: tuple[float, float] | None = None) -> bool:
     return row.get("kind") == "compiled" and any(((p or {}).get("relative") or 0.0) > most for p, most in parts)
 
 
-def _limit_of(row: Json, moved: Json) -> float:
-    """By how much (relative) calls may differ: by rounding, or as eager code does whose weights are moved by one."""
-    limit = max(1e-3, 16 * (row.get("epsilon") or 0.0))
-    as_far = (row.get("mae") or 0.0) <= AS_ROUNDING * (moved.get("mae") or 0.0)
-    return max(limit, AS_ROUNDING * (moved.get("relative") or 0.0)) if as_far else limit
+def _rounding_of(row: Json, moved: Json) -> float | None:
+    """What rounding makes of calls (relative), where that is more than usual, else 0; None where it is no rounding.
+
+    More than usual it is where eager code with weights moved by one rounding makes about as much of the same tensor.
+    """
+    usual, relative = max(1e-3, 16 * (row.get("epsilon") or 0.0)), row.get("relative") or 0.0
+    if relative <= usual:
+        return 0.0
+    known = moved.get("by_name") or {}
+    far = {name: apart for name, apart in row["by_name"].items() if apart > usual}
+    as_far = all(apart <= AS_ROUNDING * known.get(name, 0.0) for name, apart in far.items())
+    as_much = (row.get("mae") or 0.0) <= AS_ROUNDING * (moved.get("mae") or 0.0)
+    return relative if as_far and as_much and relative <= MOST_ROUNDED else None
 
 
 def _chooses(row: Json) -> bool:

@@ -1382,9 +1382,9 @@ def paired(plan: Json, made: Callable[[], _Run]) -> Json:
 
     for part in pairs.KINDS:
         (folder / part).mkdir(exist_ok=True)
-    run: _Run
-    near = functools.cache(lambda: pairs.neighbours(_parameters(run.model).values(), SEED))
-    with pairs.paired(keep, leaves, lambda: pairs.moved(near())) as calls:
+    run: _Run | None = None
+    near = functools.cache(lambda run: list(pairs.neighbours(_parameters(run.model).values(), SEED)) if run else [])
+    with pairs.paired(keep, leaves, lambda: pairs.moved(near(run))) as calls:
         run = made()
         run.once()
     if not calls():
@@ -1756,11 +1756,11 @@ class _Run:
 
     def nudged(self) -> Json:
         """Passes with each parameter moved by a rounding: a branch that rounding has taken is another one then."""
-        pairs = beside("pairs.py")
-        with pairs.moved(pairs.neighbours(_parameters(self.model).values(), SEED)):
-            self.weights = {name: digest(t) for name, t in _state(self.model).items()}
-            self._write_weights()
-            return self._compared_only()
+        for parameter, values in beside("pairs.py").neighbours(_parameters(self.model).values(), SEED):
+            parameter.detach().copy_(values)
+        self.weights = {name: digest(t) for name, t in _state(self.model).items()}
+        self._write_weights()
+        return self._compared_only()
 
     def observed(self, observer: Any) -> Json:
         """An eager pass in which expressions are looked at; then, with changed inputs, of truths alone."""

@@ -86,7 +86,10 @@ def _written(tree: Tree, file: Path, call: ast.Call, scope: ast.AST, tensors: bo
     """The call with the values of local names in their places; None where one is not known."""
     module = tree.module(file)
     above = ast.Module([one for one in module.body if isinstance(one, ast.Assign)] if module else [], [])
-    resolving = _Resolving(tree, file, {**_locals(above), **_locals(scope)}, tensors)
+    own = {n.arg for n in ast.walk(scope) if isinstance(n, ast.arg)}
+    own |= {n.id for n in ast.walk(scope) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    outer = {name: value for name, value in _locals(above).items() if name not in own or scope is module}
+    resolving = _Resolving(tree, file, {**outer, **_locals(scope)}, tensors)
     if any(isinstance(a, ast.Starred) for a in call.args):
         return None
     arguments = [resolving.text(argument) for argument in call.args]

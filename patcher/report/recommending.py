@@ -9,6 +9,7 @@ from patcher.diagnose.diagnosis import Cause, Diagnosis, Proof, ProposedFix, Tri
 
 FATES = {"removed": "removed", "remains": "remains", "unknown": "not known"}
 _LONGER = 1800  # seconds
+_LIMIT = re.compile(r"( --(?:budget|prove-limit|tune-limit)[ =])(\d+)")
 APPLIES = {"safe": "safe", "unsafe": "unsafe", "display-only": "reported only"}
 
 
@@ -27,8 +28,10 @@ def steps(diagnosis: Diagnosis) -> Iterator[tuple[str, str]]:
         left += map(_code, item.fixes) if item.outcome == "not tried" else ()
     if left:
         words, *program = diagnosis.command.split(" -- ")
-        more = " -- ".join([f"{words} --budget {_LONGER}", *program])
-        yield f"measure what the budget has left out, {', '.join(left)}:", more
+        given = _LIMIT.search(words)
+        seconds = max(_LONGER, 2 * int(given[2])) if given else _LONGER
+        words = _LIMIT.sub(rf"\g<1>{seconds}", words) if given else f"{words} --budget {seconds}"
+        yield f"measure what the budget has left out, {', '.join(left)}:", " -- ".join([words, *program])
 
 
 def stays(diagnosis: Diagnosis) -> Iterator[str]:
@@ -40,7 +43,11 @@ def stays(diagnosis: Diagnosis) -> Iterator[str]:
         if not _is_done(cause, proof):
             told += (dropped := _dropped(cause, proof))
             why = [_why(item) for item in dropped] + [f"no fix: {f.assumption}" for f in cause.fixes if not f.diff]
-            yield f"{_named(cause)}: {'; '.join(dict.fromkeys(why)) or cause.note or 'no fix is known'}"
+            known = [fix.code for fix in cause.fixes if fix.diff]
+            other = (
+                f"not removed by {', '.join(map(_code, dict.fromkeys(known)))}, or not tried with it" if known else ""
+            )
+            yield f"{_named(cause)}: {'; '.join(dict.fromkeys(why)) or other or cause.note or 'no fix is known'}"
     yield from (_why(one) for one in proof.tried if one not in told and one.outcome not in ("kept", "not tried"))
 
 

@@ -22,7 +22,7 @@ from patcher.diagnose.diagnosis import Proof, Tried
 from patcher.diagnose.places import Places
 from patcher.harness import plan
 from patcher.harness.forks import Forks
-from patcher.harness.measured import Figures, ResultsError
+from patcher.harness.measured import ResultsError
 from patcher.harness.run import Progress, RunError, signals_as_exceptions
 from patcher.measure import NO_COMPILER, Request, installed, need_torch, options_for
 from patcher.observed import document
@@ -235,15 +235,16 @@ def _leave(asked: Asked, settings: Settings, search: Optimizer, found: Verdict, 
     if state is None:
         return
     files, after = (best.configuration.changed, best.state.after) if best else ((), ())
-    skips = [replace(one, figures=Figures(cudagraph_skips=one.figures.cudagraph_skips)) for one in after]
-    known = state.before if any(one.figures.cudagraph_skips for one in state.before) else (*state.before, *skips)
-    state = replace(state, files=files, before=known, after=after)
+    skips = {one.case: one.figures.cudagraph_skips for one in after}
+    told_of = {one.case: one.figures.cudagraph_skips or skips.get(one.case, ()) for one in state.before}
+    known = [replace(one, figures=replace(one.figures, cudagraph_skips=told_of[one.case])) for one in state.before]
+    state = replace(state, files=files, before=tuple(known), after=after)
     bench, analysis = search.bench, search.analysis
     wanted = Wanted(bench.cases, search.options, bench.python, command=" ".join(asked.command))
     whole = Whole(analysis, settings, wanted, bench.places, state, search.counted, found.seconds)
     told = whole.diagnosis(whole.causes())
     ran = tuple(one for one in told.diagnostics if one.status != "skipped")
-    patch = relative(str(asked.reports[0].with_suffix(".patch"))) if best and files and not undo else ""
+    patch = relative(str(asked.reports[0].with_suffix(".patch"))) if best and files and not found.written else ""
     told = replace(told, diagnostics=ran, proof=replace(_proof(search, best, found), restore=undo, patch=patch))
     for file in asked.reports:
         _write(file, FORMATS[format_of(file)](told))

@@ -38,6 +38,8 @@ class HostAttribute(Rule):
           (else the error comes then, not at the first use);
         - a class of it that is in the files answers from what its constructor made.
 
+        Presumed: who passed it does not change it afterwards under a name of its own (adds tokens to a tokenizer, say).
+
         Unsafe otherwise: it assumes that the value stays the same while the module lives.
 
         Not fixed when

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import ClassVar
 
 from patcher.facts import Facts
@@ -79,10 +78,12 @@ class ProductOfSizes(Rule):
         if facts.syntax.builtin(replaced) == "int" and not _is_whole(node.args[0], facts):
             replaced = node
         message = "NumPy multiplies sizes, and the product is read back as a size: graph break"
-        fix = Fix((Replace(replaced, product),))
+        edits = (Replace(replaced, product),)
         if replaced is node and not isinstance(node.args[0], (ast.List, ast.Tuple)):
-            fix = replace(fix, applicability=Applicability.UNSAFE)
-        yield Finding(node, message, fix, "there is a size: of none NumPy makes a float, which is no size")
+            assumption = "there is a size: of none NumPy makes a float, which is no size"
+            yield Finding(node, message, Fix(edits, Applicability.UNSAFE), assumption)
+        else:
+            yield Finding(node, message, Fix(edits))
 
     def handles(self, node: ast.AST, facts: Facts) -> bool:
         """Whether what ``node`` asks for its number is a product that is reported there."""
