@@ -384,9 +384,9 @@ def compile(model, **options):
         ("1", "2**-7", 1.0, True, 2**-7),  # one rounding of bfloat16, by which other numbers are chosen
         ("1", "0.5", 1.0, False, None),  # rounding would choose others too, but this is none
         ("1", "0.2", 0.9, False, None),  # rounding does not choose otherwise, so this is wrong
-        ("(1 + 0.25 * (self.w > 1))", "0.25", 1.0, True, 0.25),  # inside of a call, too
-        ("(1 + 0.25 * (self.w > 1))", "0.875", 1.0, False, None),  # more than that
-        ("(1 + 4 * (self.w > 1))", "1", 1.0, False, None),  # as much as if nothing was there
+        ("(1 + 0.25 * (self.w > 1).to(x))", "0.25", 1.0, True, 0.25),  # inside of a call, too
+        ("(1 + 0.25 * (self.w > 1).to(x))", "0.875", 1.0, False, None),  # more than that
+        ("(1 + 4 * (self.w > 1).to(x))", "1", 1.0, False, None),  # as much as if nothing was there
     ],
 )
 def test_what_rounding_chooses_otherwise_is_compared_call_by_call(
