@@ -48,6 +48,7 @@ INVALID: tuple[Example, ...] = (
         return self.embed(ids) * (~slots).unsqueeze(-1)
 """,
         run=_RUN,
+        unsafe=True,
     ),
     Example(
         title="in a private method that forward calls",
@@ -77,6 +78,7 @@ INVALID: tuple[Example, ...] = (
         return (self._picture_id == ids)
 """,
         run=_RUN,
+        unsafe=True,
     ),
     Example(
         title="two values, and a name that is taken",
@@ -105,6 +107,7 @@ INVALID: tuple[Example, ...] = (
         return self.embed(ids) * keep.unsqueeze(-1) + self._pad_id.sum()
 """,
         run=_RUN,
+        unsafe=True,
     ),
     Example(
         title="an object that __init__ makes, of a class that is known",

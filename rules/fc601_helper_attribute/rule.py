@@ -26,21 +26,21 @@ class HostAttribute(Rule):
 
     Why it breaks compilation:
         What such an object answers comes out of a ``__getattr__`` or a property that ends in a C or Rust extension,
-        which Dynamo cannot trace. The graph ends there, or the whole function runs eagerly.
+        which Dynamo cannot trace. The graph breaks there, or the whole function runs eagerly.
 
     Fix safety:
         Safe when
 
-        - the object is assigned once, after ``super().__init__()``, from an argument without a default or from a call;
+        - the object is assigned once, after ``super().__init__()``, from a call, or from an argument without a default
+          whose class is in the files;
         - nothing in all scanned files assigns it again, passes None for it, assigns an attribute of that name (or
           ``pad_token`` where ``pad_token_id`` is read) on any object, or calls a method on it that changes something;
         - no flag of the instance leads to the use, so that the object has the attribute when the module is built
           (else the error comes then, not at the first use);
         - a class of it that is in the files answers from what its constructor made.
 
-        Presumed: who passed it does not change it afterwards under a name of its own (adds tokens to a tokenizer, say).
-
-        Unsafe otherwise: it assumes that the value stays the same while the module lives.
+        Unsafe otherwise (who passes a tokenizer may add tokens to it later): it assumes that the value stays the same
+        while the module lives.
 
         Not fixed when
 
@@ -72,8 +72,10 @@ class HostAttribute(Rule):
                     continue
                 text = ast.unparse(reads[0])
                 fix, assumption = Applicability.SAFE, ""
+                unknown = isinstance(held.store.value, ast.Name) and not held.source  # whose it is, and of what class
                 caught = (facts.ask(Caught).why(facts.syntax.statement_of(r), _ERRORS, here=True) for r in reads)
-                if any(caught) or holdings.may_change(held, part) or any(map(holdings.is_conditional, reads)):
+                changes = holdings.may_change(held, part) or any(map(holdings.is_conditional, reads))
+                if unknown or any(caught) or changes:
                     fix, assumption = Applicability.UNSAFE, f"`{text}` is there from the start and never changes"
                 message = f"`{text}` is read from a host object while compiled code runs"
                 yield Finding(reads[0], message, Fix(tuple(_edits(held, part, reads, facts)), fix), assumption)
