@@ -531,7 +531,7 @@ class Optimizer:
         if self.base.results.environment.cuda and calls:
             yield from (_CUDA_GRAPHS, _KERNELS)
         if self.best is None and "call" in self.parts:
-            yield from for_errors(self.base, self._texts)
+            yield from for_errors(self.base)
         if self._may_set:
             causes = self._causes()
             found = asked_settings(causes, self.bench.places, self.base.results.environment.torch)
@@ -560,11 +560,8 @@ class Optimizer:
     @property
     def _names_layers(self) -> bool:
         """Whether a file names a recurrent layer; one that stands elsewhere and breaks is a cause by itself."""
-        return any(word in text for text in self._texts for word in ("RNN", "GRU", "LSTM"))
-
-    @property
-    def _texts(self) -> list[str]:
-        return [file.text for path in self.analysis.files if (file := self.bench.places.file(path))]
+        files = [file for path in self.analysis.files if (file := self.bench.places.file(path))]
+        return any(word in file.text for file in files for word in ("RNN", "GRU", "LSTM"))
 
     def _try_zones(self) -> None:
         """Functions that are left out of graphs as a whole, where that pays, for what nothing else has mended."""

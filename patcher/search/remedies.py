@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from patcher.diagnose.bench import State
 from patcher.diagnose.eager_time import eager_share
@@ -33,17 +33,16 @@ _ERRORS: tuple[tuple[str, tuple[TorchSetting, ...]], ...] = (
     (r"RNN|LSTM|GRU", (TorchSetting("config", "allow_rnn"),)),
 )
 
-_COUNTS_UP = re.compile(r"def forward\b(?:(?!\n *(?:def |class |async |@))[\s\S])*?\bself\.\w+ *[+-]=")
 #: What an error says that is the machine's: no memory, no compiler.
 OF_MACHINE = re.compile(
     r"SIGKILL|cannot be read|InvalidCxxCompiler|TritonMissing|(?:no|find C|working C\+\+) compiler|working triton"
 )
 
 
-def for_errors(state: State, sources: Iterable[str]) -> Iterator[TorchSetting]:
+def for_errors(state: State) -> Iterator[TorchSetting]:
     """Yield the settings for errors that the original raises when it is compiled.
 
-    A limit is not raised where a ``forward`` of ``sources`` counts an attribute up: no limit is enough.
+    A higher limit, too, where a guard may have no bound: such a program never settles, and then it is not kept.
     """
     said = [
         variant.message
@@ -53,8 +52,7 @@ def for_errors(state: State, sources: Iterable[str]) -> Iterator[TorchSetting]:
     ]
     for pattern, settings in _ERRORS:
         if any(re.search(pattern, message) for message in said):
-            unbounded = any(map(_COUNTS_UP.search, sources))
-            yield from (one for one in settings if not (unbounded and one.value == _LIMIT))
+            yield from settings
 
 
 def named(figures: tuple[Figures, ...]) -> str:
