@@ -662,6 +662,26 @@ def test_compiled_results_that_differ_come_first() -> None:
 # --- the whole path ------------------------------------------------------------
 
 
+COUNTING = """
+import torch
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin, self.steps = torch.nn.Linear(8, 8), 0
+
+    def forward(self, x):
+        self.steps += 1
+        return self.lin(x) * (1 + self.steps)
+
+
+model = torch.compile(Net(), fullgraph=True, dynamic=False)
+for _ in range(20):
+    model(torch.randn(2, 8))
+"""
+
+
 def run(folder: Path, *arguments: str) -> tuple[int, str, str]:
     done = subprocess.run(
         [sys.executable, str(ROOT / "fix_compile.py"), "optimize", "--python", sys.executable, *arguments],
@@ -695,6 +715,14 @@ def test_a_program_gets_faster_and_comes_back(tmp_path: Path) -> None:
     restore = [sys.executable, str(ROOT / "fix_compile.py"), "restore"]
     subprocess.run(restore, cwd=tmp_path, check=True, capture_output=True)
     assert (tmp_path / "sampler.py").read_text() == before
+
+
+@pytest.mark.slow
+def test_where_a_guard_never_ends_no_limit_is_kept(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(COUNTING)
+    status, out, _ = run(tmp_path, "--dry-run", "--backend", "eager", "--budget", "120", "--", "python", "program.py")
+    assert (status, out.partition(":")[0]) == (1, "do not compile this model"), out
+    assert "FailOnRecompileLimitHit" in out
 
 
 @pytest.mark.parametrize(

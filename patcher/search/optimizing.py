@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from patcher.analysis import Analysis
-from patcher.diagnose.asked_settings import CAPTURING, GOING_ON, RECURRENT, asked_settings
+from patcher.diagnose.asked_settings import CAPTURING, GOING_ON, RECURRENT, asked_settings, is_unbounded
 from patcher.diagnose.bench import Bench, State, with_faster
 from patcher.diagnose.better import TIMED, Standing, standing
 from patcher.diagnose.counted import counting
@@ -430,7 +430,9 @@ class Optimizer:
             return True
         assert self.base is not None
         was, now = standing(self.base, "original"), standing(state, "patched")
-        return self._counts_decide and (was.failing > 0 or now.recompiles <= was.recompiles)
+        if not self._counts_decide or was.failing == 0:
+            return self._counts_decide and now.recompiles <= was.recompiles
+        return not any(is_unbounded(group, self.bench.places) for group in groups(state.after, self.bench.places))
 
     def _time_finalists(self, incumbent: Best | None) -> None:
         """Measure the fastest of a concurrent round again alone. ``incumbent``: the best measured alone before."""
