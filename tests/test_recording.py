@@ -490,5 +490,5 @@ def test_a_recording_is_saved_as_a_case_file_that_runs_by_itself(forking: Path) 
     description = file.with_suffix(".recorded") / "recording.json"
     for text in ("{", json.dumps({"calls": [{"file": "gone.pt"}]}), None):
         description.unlink() if text is None else description.write_text(text)
-        with pytest.raises(CaseError, match=r"net\.py: its recording .*net\.recorded is not there, or not whole"):
+        with pytest.raises(CaseError, match=r"net\.py: its recording .*net\.recorded is missing or incomplete"):
             find([str(file)], {}, None)

@@ -289,7 +289,7 @@ def _check(file: Path) -> None:
         except (OSError, ValueError, KeyError, TypeError):
             there = False
         if not there:
-            raise _error(file, f"its recording {_shown(recorded)} is not there, or not whole; --save-case writes both")
+            raise _error(file, f"its recording {_shown(recorded)} is missing or incomplete; make it with --save-case")
         return
     names = {name for name, _ in bound}
     missing = [name for name in _NEEDED if name not in names and "*" not in names]

@@ -303,11 +303,12 @@ def _replayed(trial: _Trial) -> Iterator[_Said]:
 
 def chosen(comparison: Comparison) -> str:
     """What is said where rounding has chosen otherwise."""
-    same = f"each of the {comparison.calls} compiled calls that were compared equals eager on the same arguments"
+    equal, moved = "equals eager", "when its weights are moved by a rounding"
     if comparison.rounding:
-        same += f" up to {_number(comparison.rounding)} (relative), as eager code with moved weights does about"
-    moved = "which eager code does too when its weights are moved by a rounding"
-    return f"{same}; what is chosen from them differs, {moved}: {comparison.chosen[0]}"
+        apart = _number(comparison.rounding)
+        equal = f"differs from eager by at most {apart} (relative), about as eager code does {moved},"
+    same = f"each of the {comparison.calls} compiled calls that were compared {equal} on the same arguments"
+    return f"{same}; what is chosen from them differs, which eager code does too {moved}: {comparison.chosen[0]}"
 
 
 def _trained(comparison: Comparison) -> list[tuple[str, Distance]]:

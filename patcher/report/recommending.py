@@ -44,7 +44,7 @@ def stays(diagnosis: Diagnosis) -> Iterator[str]:
             told += (dropped := _dropped(cause, proof))
             why = [_why(item) for item in dropped] + [f"no fix: {f.assumption}" for f in cause.fixes if not f.diff]
             known = ", ".join(dict.fromkeys(_code(fix.code) for fix in cause.fixes if fix.diff))
-            other = f"not tried with {known}, or not removed by it" if known else cause.note or "no fix is known"
+            other = f"{known} was not tried, or did not remove it" if known else cause.note or "no fix is known"
             yield f"{_named(cause)}: {'; '.join(dict.fromkeys(why)) or other}"
     yield from (_why(one) for one in proof.tried if one not in told and one.outcome not in ("kept", "not tried"))
 

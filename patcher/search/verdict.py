@@ -153,7 +153,7 @@ class Verdict:
 
     @property
     def _equal(self) -> str:
-        return "compiled calls equal" if self.by_call else "results equal"
+        return "compiled calls equal up to rounding" if self.by_call else "results equal"
 
     @property
     def _replayed(self) -> str:

@@ -80,7 +80,7 @@ class ProductOfSizes(Rule):
         message = "NumPy multiplies sizes, and the product is read back as a size: graph break"
         edits = (Replace(replaced, product),)
         if replaced is node and not isinstance(node.args[0], (ast.List, ast.Tuple)):
-            assumption = "there is a size: of none NumPy makes a float, which is no size"
+            assumption = "the shape has at least one dimension: the product of no sizes is a float in NumPy"
             yield Finding(node, message, Fix(edits, Applicability.UNSAFE), assumption)
         else:
             yield Finding(node, message, Fix(edits))
