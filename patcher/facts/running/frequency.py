@@ -205,7 +205,7 @@ class Frequency(Analysis):
         default = defaults(function.args).get(d.name) if isinstance(function, (*_FUNCTIONS, ast.Lambda)) else None
         match default:
             case ast.Constant(value=bool(value)):
-                value = value
+                pass
             case ast.Constant(value=None) if d.node.annotation is not None and "bool" in ast.unparse(d.node.annotation):
                 value = False
             case _:
