@@ -37,7 +37,7 @@ def save(
     """What the worker keeps of a variant. ``later``: outputs of a third pass; ``weights``: digest and kind by name."""
 
     def kept(named: Any) -> Any:
-        return worker.condensed(worker.on_host(list(named)), most)
+        return worker.on_host(named, most)
 
     folder.mkdir()
     for number, made in ((1, outputs), (3, later)):

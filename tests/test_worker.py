@@ -118,8 +118,10 @@ def test_leaves_come_to_an_end() -> None:
 def test_a_snapshot_is_not_written_to() -> None:
     written, conj = X.clone(), torch.ones(2, dtype=torch.cfloat).conj()
     taken = worker.snapshot([("a", written), ("b", 1)])
+    copied = dict(worker.on_host([("a", written)]))
     written.zero_()
     assert torch.equal(taken[0][1], X)
+    assert torch.equal(copied["a"], X)
     host = dict(worker.on_host([("a", X.to_sparse()), ("b", conj), ("c", X.to("meta")), ("d", Y.T)]))
     assert torch.equal(host["a"], X)
     assert host["a.layout"] == "torch.sparse_coo"
@@ -148,22 +150,50 @@ def test_digests(other: Any, same: bool) -> None:
     assert worker.digest_all([("o", 1)]) not in (worker.digest_all([("o", True)]), worker.digest_all([("p", 1)]))
 
 
-@pytest.mark.parametrize("dtype", [torch.bool, torch.bfloat16, torch.complex64, torch.int64, torch.float8_e4m3fn])
+DTYPES = [
+    torch.bool,
+    torch.bfloat16,
+    torch.float32,
+    torch.complex64,
+    torch.int64,
+    torch.complex128,
+    torch.float8_e4m3fn,
+]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_the_checksum_of_an_accelerator_sees_each_element_and_its_place(
+    dtype: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "CHECKED_WORDS", 7)
+    states = [torch.zeros(20).to(dtype)]
+    for place in range(20):
+        states.append(states[0].clone())
+        states[-1][place] = 1
+    sums = [worker._checksum(state) for state in states]
+    assert sums == [worker._checksum(state.clone()) for state in states]
+    assert len(set(sums)) == len(states)
+    monkeypatch.setattr(worker, "CHECKED_WORDS", 1000)
+    assert sums == [worker._checksum(state) for state in states]
+    assert worker._checksum(states[0][:0]) == "0" * 16
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("size", [0, 1, 5, 1000, 1001])
 def test_what_is_large_is_condensed(dtype: Any, size: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(worker, "SAMPLE_ELEMENTS", 10)
     whole = torch.zeros(size).to(dtype)
-    (_, kept), (_, text) = worker.condensed([("a", whole), ("b", "text")], 5)
+    (_, kept), (_, text) = worker.on_host([("a", whole), ("b", "text")], 5)
     assert text == "text"
     if size <= 5:
-        assert kept is whole
+        assert torch.equal(kept, whole)
         return
     assert (kept["shape"], kept["NaN"], kept["infinity"]) == ([size], 0, 0)
     assert kept["sample"].dtype == dtype
     assert 5 < len(kept["sample"]) <= 10
     one = whole.clone()
     one[size // 2] = 1
-    ((_, other),) = worker.condensed([("a", one)], 5)
+    ((_, other),) = worker.on_host([("a", one)], 5)
     assert other["digest"] != kept["digest"]
     assert not torch.equal(other["sums"], kept["sums"])
     torch.save(kept, tmp_path / "kept.pt")
@@ -173,7 +203,7 @@ def test_what_is_large_is_condensed(dtype: Any, size: int, monkeypatch: pytest.M
 def test_an_even_sample_is_not_one_column(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker, "SAMPLE_ELEMENTS", 100)
     columns = torch.arange(20.0).expand(50, 20)
-    ((_, kept),) = worker.condensed([("a", columns)], 5)
+    ((_, kept),) = worker.on_host([("a", columns)], 5)
     assert len(kept["sample"].unique()) == 20
 
 

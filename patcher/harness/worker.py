@@ -73,6 +73,8 @@ MOST_COMPILED = 10_000  # times that a frame is compiled, for changed inputs
 WARM_SECONDS, QUICK_SECONDS = 4.0, 1.0
 FEWEST_WARM, MOST_WARM = 3, 50
 OUTPUT_ELEMENTS, TRAINED_ELEMENTS, SAMPLE_ELEMENTS = 2**25, 2**20, 2**18  # gradients are as many as the parameters
+CHECKED_WORDS = 2**24  # at a time
+_MIXING = (-7046029254386353131, -4658895280553007687, -7723592293110705685)  # odd numbers of 64 bits, as in splitmix64
 _DEEPEST = 40  # levels of containers and objects that are looked into
 OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "Cannot allocate memory", "MemoryError", "bad_alloc")
 
@@ -760,28 +762,26 @@ def snapshot(named: Iterable[tuple[str, Any]]) -> list[tuple[str, Any]]:
     return [(name, leaf.detach().clone() if torch.is_tensor(leaf) else leaf) for name, leaf in named]
 
 
-def on_host(taken: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
-    """The leaves with dense tensors on the CPU; what cannot be copied there is named instead."""
+def on_host(taken: Iterable[tuple[str, Any]], most: float = math.inf) -> list[tuple[str, Any]]:
+    """The leaves with dense copies of the tensors on the CPU; what cannot be copied there is named instead.
+
+    Of a tensor of more than ``most`` elements what is enough to compare it: its digest, how many NaN and infinite
+    elements it has, and an even sample of its elements. That is worked out where the tensor is: an accelerator is done
+    long before the elements are on the CPU.
+    """
     moved = []
     for name, leaf in taken:
         if torch.is_tensor(leaf):
             if leaf.layout != torch.strided:
                 moved.append((f"{name}.layout", str(leaf.layout)))
             try:
-                leaf = leaf.to_dense() if leaf.layout != torch.strided else leaf
-                leaf = leaf.resolve_conj().resolve_neg().cpu().contiguous()
+                leaf = leaf.detach().to_dense() if leaf.layout != torch.strided else leaf.detach()
+                leaf = leaf.resolve_conj().resolve_neg()
+                leaf = _sampled(leaf) if leaf.numel() > most else leaf.to("cpu", copy=True).contiguous()
             except (RuntimeError, NotImplementedError) as error:
                 leaf = f"<tensor that cannot be compared: {type(error).__name__}>"
         moved.append((name, leaf))
     return moved
-
-
-def condensed(kept: list[tuple[str, Any]], most: int) -> list[tuple[str, Any]]:
-    """The leaves, where a tensor of more than ``most`` elements is replaced by what is enough to compare it.
-
-    That is its digest, how many NaN and infinite elements it has, and an even sample of its elements.
-    """
-    return [(name, _sampled(leaf) if torch.is_tensor(leaf) and leaf.numel() > most else leaf) for name, leaf in kept]
 
 
 def _sampled(tensor: Any) -> Json:
@@ -795,8 +795,8 @@ def _sampled(tensor: Any) -> Json:
         "shape": list(tensor.shape),
         "NaN": int(wide.isnan().sum()),
         "infinity": int(wide.isinf().sum()),
-        "sample": flat[::step].clone(),
-        "sums": _sums(flat, step),
+        "sample": flat[::step].clone().cpu(),
+        "sums": _sums(flat, step).cpu(),
     }
 
 
@@ -831,9 +831,13 @@ def same_facts(ours: dict[str, Any], theirs: dict[str, Any]) -> list[str]:
 
 
 def digest(tensor: Any) -> str:
-    """A hash of dtype, shape and bytes."""
-    made = hashlib.sha256(f"{tensor.dtype} {tuple(tensor.shape)} ".encode())
-    ((_, host),) = on_host([("", tensor.detach())])[-1:]
+    """A hash of dtype, shape and bytes; on an accelerator a checksum of 64 bits, which it works out itself."""
+    about = f"{tensor.dtype} {tuple(tensor.shape)} "
+    if tensor.device.type != "cpu":
+        with contextlib.suppress(RuntimeError, NotImplementedError):
+            return about + _checksum(tensor.detach().resolve_conj().resolve_neg().contiguous().view(-1))
+    made = hashlib.sha256(about.encode())
+    ((_, host),) = on_host([("", tensor)])[-1:]
     if isinstance(host, str):
         made.update(host.encode())
     elif host.numel():
@@ -842,11 +846,25 @@ def digest(tensor: Any) -> str:
     return made.hexdigest()
 
 
+def _checksum(flat: Any) -> str:
+    """The sum of all words, each mixed with its place: a single other word changes it for certain."""
+    words = flat.view({1: torch.uint8, 2: torch.int16, 4: torch.int32}.get(flat.itemsize, torch.int64))
+    total = torch.zeros((), dtype=torch.int64, device=flat.device)
+    for start in range(0, words.numel(), CHECKED_WORDS):
+        part = words[start : start + CHECKED_WORDS]
+        mixed = torch.arange(start, start + part.numel(), device=flat.device).mul_(_MIXING[0]).bitwise_xor_(part)
+        for factor in _MIXING[1:]:
+            mixed = mixed.mul_(factor).bitwise_xor_((mixed >> 32).bitwise_and_(2**32 - 1))
+        total += mixed.sum()
+    return f"{int(total) % 2**64:016x}"
+
+
 def digest_all(named: Iterable[tuple[str, Any]]) -> str:
-    """A hash of all leaves."""
+    """A hash of all leaves, also of those that ``on_host`` has sampled."""
     made = hashlib.sha256()
     for name, leaf in named:
-        made.update(f"{name}={digest(leaf) if torch.is_tensor(leaf) else leaf!r};".encode())
+        told = digest(leaf) if torch.is_tensor(leaf) else leaf["digest"] if isinstance(leaf, dict) else repr(leaf)
+        made.update(f"{name}={told};".encode())
     return made.hexdigest()
 
 
@@ -1377,7 +1395,7 @@ def paired(plan: Json, made: Callable[[], _Run]) -> Json:
     folder, pairs = Path(plan["job"]["folder"]), beside("pairs.py")
 
     def keep(number: int, kind: str, named: list[tuple[str, Any]]) -> None:
-        record = {"leaves": condensed(on_host(snapshot(named)), OUTPUT_ELEMENTS), "shared": [], "gradients": []}
+        record = {"leaves": on_host(named, OUTPUT_ELEMENTS), "shared": [], "gradients": []}
         torch.save(record, folder / kind / f"pass1-call{number}.pt")
 
     for part in pairs.KINDS:
@@ -1678,8 +1696,8 @@ class _Run:
             self._note_attributes()
         if save:
             state = self._watched().items()
-            changed = [(n, t.detach()) for n, t in state if digest(t) != self.weights.get(n)]
-            self._keep(f"pass{save}-state.pt", condensed(on_host(changed), TRAINED_ELEMENTS))
+            changed = [(n, t) for n, t in state if digest(t) != self.weights.get(n)]
+            self._keep(f"pass{save}-state.pt", on_host(changed, TRAINED_ELEMENTS))
             self.comparable |= bool(changed)
         if save == 1 and self.kind == "eager" and not self.comparable:
             raise CaseError(f"{self.case.name}: the calls return nothing that can be compared, and change nothing")
@@ -1691,7 +1709,7 @@ class _Run:
         for name, leaf in _module_attributes(self.model).items():
             same = digest_all([(name, leaf)]) == self.plain.get(name)
             self.comparable |= not same
-            taken = [(name, "as after build()")] if same else on_host(snapshot([(name, leaf)]))
+            taken = [(name, "as after build()")] if same else on_host([(name, leaf)])
             self.facts.update((f"attribute {where}", value) for where, value in taken)
 
     def _guarded(self, number: int, call: Any) -> Any:
@@ -1717,20 +1735,16 @@ class _Run:
         named = [*returned, *given]
         told = [leaf for name, leaf in named if not name.endswith((".type", ".keys", ".len"))]
         self.comparable |= bool(gradients) or any(leaf is not None for leaf in told)
-        kept = on_host(snapshot(named))
-        gradients_kept = on_host(snapshot(gradients.items()))
-        record = {
-            "leaves": condensed(kept, self.most),
-            "shared": shared,
-            "gradients": condensed(gradients_kept, min(self.most, TRAINED_ELEMENTS)),
-        }
+        kept = on_host(named, self.most)
+        gradients_kept = on_host(gradients.items(), min(self.most, TRAINED_ELEMENTS))
+        record = {"leaves": kept, "shared": shared, "gradients": gradients_kept}
         self._keep(f"pass{save}-call{number}.pt", record)
         return digest_all([*kept, *gradients_kept])
 
     def keep_facts(self, facts: dict[str, Any]) -> None:
         """Save what is only compared between eager modes."""
         if self.kind == "eager":
-            self._keep("facts.pt", condensed(list(facts.items()), TRAINED_ELEMENTS))
+            self._keep("facts.pt", on_host(facts.items(), TRAINED_ELEMENTS))
 
     def _keep(self, name: str, value: Any) -> None:
         torch.save(value, self.folder / name)
@@ -1801,7 +1815,7 @@ class _Run:
                 self._save(1, number, call, _step(self.case, self.model, self.runner, call, self.optimizer))
             written = {n: t for n, t in self._watched().items() if (id(t), t._version) != before.get(n)}
             changed = {n: t for n, t in written.items() if digest(t) != self.weights.get(n)}
-            self._keep(f"pass1-state{number}.pt", condensed(on_host(snapshot(changed.items())), self.most))
+            self._keep(f"pass1-state{number}.pt", on_host(changed.items(), self.most))
         except (Exception, SystemExit) as error:
             if _status_of(error) != "out-of-memory":
                 self._keep(f"pass1-call{number}.pt", {"leaves": [("raised", type(error).__name__)]})
