@@ -8,6 +8,7 @@ import subprocess
 import sys
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from patcher.harness.cases import CaseError, find
 from patcher.harness.run import usual_variables
 from patcher.run import recording
 from patcher.run.program import parsed
+from patcher.run.recorded import Live
 from patcher.run.recording import Recording, RecordingError, record, recorded_in, save
 
 pytestmark = pytest.mark.slow
@@ -297,13 +299,14 @@ SPEC: dict[str, Any] = {
 }
 
 
-def measured(folder: Path, found: Recording, kind: str) -> dict[str, Any]:
-    """What the worker tells of one variant."""
+def measured(folder: Path, found: Recording, kind: str, blocks: str = "") -> dict[str, Any]:
+    """What the worker tells of one variant. ``blocks``: the path of modules that are compiled one by one."""
     out = folder / f"job-{kind}"
     case = {"name": "program", "file": found.case.file, "recorded": found.case.recorded, "vary": None}
-    job = {"case": 0, "tree": "original", "kind": kind, "mode": "default", "folder": str(out)}
+    tree, settings = ("patched", [{"kind": "blocks", "name": blocks, "value": ""}]) if blocks else ("original", [])
+    job = {"case": 0, "tree": tree, "kind": kind, "mode": "default", "folder": str(out)}
     spec = folder / f"{kind}.json"
-    spec.write_text(json.dumps({**SPEC, "base": str(folder), "cases": [case], "job": job}))
+    spec.write_text(json.dumps({**SPEC, "base": str(folder), "cases": [case], "job": job, "settings": settings}))
     worker = Path(__file__).resolve().parents[1] / "patcher" / "harness" / "worker.py"
     run(worker, spec)
     told: dict[str, Any] = json.loads((out / "result.json").read_text())
@@ -352,6 +355,52 @@ def test_a_method_that_calls_each_part_once_is_compiled_itself(forking: Path) ->
     assert found.compiling("dynamic=True") == ["model.guided = torch.compile(model.guided, dynamic=True)"]
     assert measured(forking, found, "compiled")["launches"] == 3, "one graph for each call"
     assert recorded(forking, PROGRAMS["method"]).compiling("") == ["model.net.compile()"]
+
+
+BLOCKS = """
+from net import *
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.one = nn.Linear(4, 4)
+    def forward(self, x):
+        return torch.relu(self.one(x))
+class Deep(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList([Block(), Block(), Block()])
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return x
+    @torch.no_grad()
+    def generate(self, x):
+        return self(self(x))
+model = Deep()
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "launches"),
+    [
+        ("compiled = torch.compile(model)\nfor _ in range(2): compiled(torch.ones(2, 4)).sum().backward()", 3),
+        ("model.compile()\nfor _ in range(2): model.generate(torch.ones(2, 4))", 6),
+        ("model(torch.ones(2, 4))", 3),
+    ],
+)
+def test_blocks_of_a_recorded_model_are_compiled_in_its_place(forking: Path, text: str, launches: int) -> None:
+    found = recorded(forking, BLOCKS + text)
+    assert measured(forking, found, "eager")["case"]["blocks"] == [["layers", "program.Deep"]]
+    told = measured(forking, found, "compiled", blocks="layers")
+    assert told["settled"][-1]["launches"] == launches
+    assert told["counts"]["graphs"] < 3, "the blocks share their code"
+
+
+@pytest.mark.parametrize(("compiled", "handles", "has"), [(True, [], False), (True, [1], True), (False, [], True)])
+def test_no_parts_where_the_program_compiles_inside_of_the_call(compiled: bool, handles: list[int], has: bool) -> None:
+    live = SimpleNamespace(_recording={"compiled": compiled}, _watcher=SimpleNamespace(handles=handles))
+    model = torch.nn.Linear(1, 1)
+    assert (Live.parted(live, model) is model) is has  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("name", "what"), [("own call", "model"), ("own call in a loop", "model.net")])

@@ -1454,11 +1454,17 @@ def blocks_of(case: Case, model: Any) -> list[list[str]]:
     None where the case compiles in a way of its own, nor of blocks whose ``forward`` is one of PyTorch's, which
     ``block.compile()`` passes over.
     """
-    if getattr(case.module, "compile", None) is not None:
-        return []
-    found = [(path, type(blocks[0]).forward.__module__, blocks[0]) for path, blocks in repeated_blocks(model)]
+    whole = _parted(case, model)
+    found = [(path, type(blocks[0]).forward.__module__, blocks[0]) for path, blocks in repeated_blocks(whole)]
     own = [path for path, place, block in found if "forward" in vars(block) or not place.startswith("torch.nn.")]
-    return [[path, _dotted(type(model))] for path in own]
+    return [[path, _dotted(type(whole))] for path in own]
+
+
+def _parted(case: Case, model: Any) -> Any:
+    """The model of which parts may be compiled in the place of the whole; None where there is none."""
+    if recorded := getattr(case.module, "parted", None):
+        return recorded(model)
+    return None if getattr(case.module, "compile", None) is not None else model
 
 
 def classes_of(model: Any, own: str) -> list[str]:
@@ -1617,7 +1623,8 @@ class _Run:
             one_assembler(self._options().get("mode"))
         whole = self.kind == "compiled" and not blocks
         self.runner = case.compile(self.model, self._options()) if whole else self.model
-        for block in [one for path in blocks for one in self.model.get_submodule(path).children()]:
+        lists = [_parted(case, self.model).get_submodule(path) for path in blocks]
+        for block in [one for blocks in lists for one in blocks.children()]:
             block.compile(**self._options())
         self.optimizer = case.optimizer(self.model) if case.train else None
         self.first, self.draws_random, self.comparable = "", False, False

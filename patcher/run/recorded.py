@@ -135,6 +135,13 @@ class Live:
                 _compile_part(getattr(event.callee, "_orig_mod", event.callee), path, compiling, options)
         return model
 
+    def parted(self, model: Any) -> Any:
+        """The module whose parts may be compiled in the place of what the program compiles, where there is one."""
+        if self._recording["compiled"] and not self._watcher.handles:
+            return None
+        parts = list(model.children()) if isinstance(model, _Shell) else [model]
+        return parts[0] if len(parts) == 1 and not isinstance(parts[0], torch.nn.ParameterList) else None
+
     def _loss(self, output: Any) -> Any:
         """What goes backward from the outputs, with the recorded gradients.
 

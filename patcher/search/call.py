@@ -206,8 +206,7 @@ def _call(settings: Sequence[TorchSetting], asked: Asked) -> str:
     arguments = ", ".join(setting.told for setting in settings if setting.kind == "argument")
     lines = [setting.written for setting in settings if setting.kind in ("config", "member")]
     if blocks := [setting for setting in settings if setting.kind == "blocks"]:
-        whole = recording.models[0] if recording is not None else "model"
-        each = [f"for block in {whole}.{setting.name}: block.compile({arguments})" for setting in blocks]
+        each = [setting.written.replace("...", arguments) for setting in blocks]
         return "; ".join([*lines, *each])
     if recording is not None and recording.compiled:
         what = ", ".join(dict.fromkeys(recording.compiles)) or "the model"

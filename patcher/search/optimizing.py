@@ -196,7 +196,7 @@ class Optimizer:
         asked = replace(self.settings, unsafe=unsafe, strategies=given, torch_settings=under)
         asked = replace(asked, select=select) if select else asked
         files = self.analysis.again(asked)
-        every, late = bundles(files, self.bench.places), {SETTING[0], ZONE, *self._fusions}
+        every, late = bundles(files, self.bench.places), {SETTING[0], ZONE, *self._fusions, *self._costless}
         made = tuple(bundle for bundle in every if bundle.units and bundle.key[0] not in late)
         whole = Configuration(made, under, strategies, tuple(files))
         return whole if len(made) == len(every) else self._of(made, whole)
@@ -205,6 +205,11 @@ class Optimizer:
     def _fusions(self) -> frozenset[str]:
         """The rules that make one operator of several, which no cause asks for."""
         return frozenset(rule.code for rule in self.analysis.rules if rule.switch)
+
+    @property
+    def _costless(self) -> frozenset[str]:
+        """The rules for what no run shows, as the names of a checkpoint; the first call gets shorter with some."""
+        return frozenset(rule.code for rule in self.analysis.rules if not rule.costs and self.goal != "startup")
 
     def _of(self, kept: Sequence[Bundle], like: Configuration) -> Configuration:
         """The same with these fixes only."""
