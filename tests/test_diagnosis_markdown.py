@@ -322,7 +322,7 @@ def test_what_was_kept_is_not_to_do_and_what_was_dropped_stays_with_the_reason()
     assert proof is not None
     tried = (
         Tried(("FC101 in f",), ("m.py:1",), "kept", "part of the best configuration"),
-        Tried(("scalars = True",), (), "not better", "not faster"),
+        Tried(("scalars = True, shapes = True",), (), "not better", "not faster"),
         Tried(("FC301 in g",), (), "not tried", "the budget was used up"),
     )
     proof = dataclasses.replace(proof, tried=tried, restore="", patch="r.patch")
@@ -344,7 +344,8 @@ def test_what_was_kept_is_not_to_do_and_what_was_dropped_stays_with_the_reason()
     page = diagnosis_markdown(given)
     stays = " ".join(section(page, "## What stays, and why").split())
     assert stays == (
-        "- Cause 2, item at `m.py:2`: `scalars = True` was dropped: not faster; no fix: the value is data-dependent."
+        "- Cause 2, item at `m.py:2`: `scalars = True, shapes = True` was dropped: not faster; no fix: the value is"
+        " data-dependent."
     )
     to_do = " ".join(section(page, "## What to do next").split())
     assert to_do.startswith("- Write the fixes that were kept: `git apply r.patch` - Medium priority: cause 2, item at")

@@ -61,8 +61,13 @@ def _is_done(cause: Cause, proof: Proof | None) -> bool:
 def _dropped(cause: Cause, proof: Proof) -> list[Tried]:
     """What was tried for a cause and not kept."""
     found = [item for fix in cause.fixes for item in _trials(fix, cause.function, proof)]
-    found += [item for item in proof.tried for one in cause.advice if one.flag.endswith(item.fixes[0])]
+    found += [item for item in proof.tried for one in cause.advice if one.flag.endswith(_settings(item))]
     return [item for item in found if item.outcome not in ("kept", "not tried")]
+
+
+def _settings(item: Tried) -> tuple[str, ...]:
+    """What was tried together, each as its code says it."""
+    return tuple(one for name in item.fixes for one in name.split(", "))
 
 
 def _why(item: Tried) -> str:
@@ -105,8 +110,8 @@ def _what_to_do(cause: Cause, proof: Proof | None) -> str:
         return cause.note
     if cause.fate == "removed":
         return "it goes away with the fixes of other causes."
-    dropped = [name for item in (_dropped(cause, proof) if proof else ()) for name in item.fixes]
-    if flags := [_code(one.flag) for one in cause.advice if not any(map(one.flag.endswith, dropped))]:
+    dropped = tuple(name for item in (_dropped(cause, proof) if proof else ()) for name in _settings(item))
+    if flags := [_code(one.flag) for one in cause.advice if not one.flag.endswith(dropped)]:
         return f"no rule fixes it, but a setting helps: {', or '.join(flags)}."
     if cause.fixes:
         return f"to be changed by hand: {cause.fixes[0].message}."

@@ -30,7 +30,7 @@ from patcher.report.diff import file_diff
 from patcher.results import FileResult, PatchResult
 from patcher.run.recording import Recording
 from patcher.search.concluding import verdict
-from patcher.search.judged import Best, Configuration, assumed
+from patcher.search.judged import Best, Configuration, assumed, told_settings
 from patcher.search.optimizing import Optimizer
 from patcher.search.pool import room
 from patcher.search.verdict import Verdict, relative
@@ -206,8 +206,7 @@ def _call(settings: Sequence[TorchSetting], asked: Asked) -> str:
     arguments = ", ".join(setting.told for setting in settings if setting.kind == "argument")
     lines = [setting.written for setting in settings if setting.kind in ("config", "member")]
     if blocks := [setting for setting in settings if setting.kind == "blocks"]:
-        each = [setting.written.replace("...", arguments) for setting in blocks]
-        return "; ".join([*lines, *each])
+        return "; ".join([*lines, *told_settings(blocks, arguments)])
     if recording is not None and recording.compiled:
         what = ", ".join(dict.fromkeys(recording.compiles)) or "the model"
         return "; ".join([*lines, *([f"torch.compile({what}, {arguments})"] if arguments else [])])

@@ -44,7 +44,15 @@ class Configuration:
         number = len(self.bundles)
         fixes = [f"{number or 'no'} fix{'' if number == 1 else 'es'}"] if number or self.settings else []
         fixes += [f"{key}={name}" for key, name in self.strategies if (key, name) not in FIRST_STRATEGIES]
-        return ", ".join([*fixes, *(setting.told for setting in self.settings)]) or "the original"
+        return ", ".join([*fixes, *told_settings(self.settings)]) or "the original"
+
+
+def told_settings(settings: Sequence[TorchSetting], arguments: str = "...") -> list[str]:
+    """Each setting as code says it, the blocks that are compiled one by one as one loop."""
+    lists = [f"model.{one.name}" for one in settings if one.kind == "blocks"]
+    blocks = f"(*{', *'.join(lists)})" if lists[1:] else "".join(lists)
+    loop = [f"for block in {blocks}: block.compile({arguments})"] if lists else []
+    return [*loop, *(one.told for one in settings if one.kind != "blocks")]
 
 
 class Span(NamedTuple):

@@ -42,6 +42,7 @@ from patcher.search.judged import (
     settles,
     span_of,
     told,
+    told_settings,
     unrepeated,
     why_not,
 )
@@ -877,7 +878,7 @@ class Optimizer:
             self._drop_bundle(more[0], why)
             return
         alone = own and one.bundles == best.bundles and (self.best or not self._is_wide)
-        self._note(", ".join(setting.told for setting in own) if alone else one.told, why)
+        self._note(", ".join(told_settings(own)) if alone else one.told, why)
 
     def _drop_fixes(self, one: Configuration, why: str | Reason) -> None:
         for bundle in one.bundles:
