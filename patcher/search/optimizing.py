@@ -55,6 +55,7 @@ _PRUNED = 0.15  # of the time, where all counts are the same: less is the machin
 _TURNS = 2  # until something is taken for slower although all its counts are the same
 _COLD = 0.15  # of the seconds of compiling, which are measured once too
 _RESERVED = 0.15  # of the budget: for measuring the end once more, beside the original
+_KEPT_FREE = 0.04  # of it, where without the measurement there is no verdict
 _MOST_PRUNED = 16  # fixes that are left out one by one
 _CLOSE = 1.3  # times the fastest of a concurrent round: it may be as fast alone
 _MOST_ALONE = 3  # configurations that are measured alone after each round
@@ -283,10 +284,10 @@ class Optimizer:
         """
         original, begun, uncounted = Configuration(), dict[object, Configuration](), set[Configuration]()
 
-        def begin(some: Sequence[Configuration]) -> None:
+        def begin(some: Sequence[Configuration], reserved: float = _RESERVED) -> None:
             for one in some:
                 if begun.setdefault((_texts(one), one.settings), one) is one:
-                    self._add(one, self.options, reserved=_RESERVED)
+                    self._add(one, self.options, reserved=reserved)
 
         def count_forms() -> None:
             forms[:] = self._forms()
@@ -296,12 +297,12 @@ class Optimizer:
             if not forms:
                 begin(self._graphed([original]))
 
-        begin([original])
+        begin([original], _KEPT_FREE)
         if self.counted is not None:
             count_forms()
         else:
             self._add(original, self._looking(counting(self.options)), counts=True, reserved=_RESERVED)
-            begin(self._graphed([original]))
+            begin(self._graphed([original]), _KEPT_FREE)
             self._pool.start(self._told_of)
             guessed = self._fixes(self.settings.unsafe, self._first_strategies)
             begin(self._graphed([guessed]) if guessed.changed and "fixes" in self.parts else [])
