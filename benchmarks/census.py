@@ -32,7 +32,7 @@ import zoo_transformers
 import zoo_unseen
 import zoo_wild2
 
-from patcher.harness.worker import Listener, described, listening
+from patcher.harness.listener import Listener, described, listening
 
 Json = dict[str, Any]
 SETTINGS = ("capture_scalar_outputs", "capture_dynamic_output_shape_ops", "allow_rnn")

@@ -22,7 +22,7 @@ import torch
 from census import forked, made, seed, warm_up
 from torch._dynamo.symbolic_convert import InstructionTranslatorBase
 
-from patcher.harness.worker import Listener, described, listening
+from patcher.harness.listener import Listener, described, listening
 
 Json = dict[str, Any]
 #: What a class may be made of and is not its own: compiled with it, and nobody's to patch.

@@ -258,7 +258,9 @@ def work(tree: Path, name: str, folder: Path, reference: Path | None) -> Json:
     import torch
     import transformers
 
-    from patcher.harness import worker
+    from patcher.harness import leaves
+    from patcher.harness.listener import Listener, described, listening
+    from patcher.harness.running_case import tensors
 
     if Path(transformers.__file__).resolve().parent != (tree / "transformers").resolve():
         raise SystemExit(f"transformers was imported from {transformers.__file__}")
@@ -274,18 +276,18 @@ def work(tree: Path, name: str, folder: Path, reference: Path | None) -> Json:
 
     def kept(called: Callable[[], Any]) -> list[tuple[str, Any]]:
         torch.manual_seed(SEED)
-        return worker.on_host(worker.snapshot(worker.leaves(called(), "output")))
+        return leaves.on_host(leaves.snapshot(leaves.leaves(called(), "output")))
 
     def copied(call: dict[str, Any]) -> dict[str, Any]:
         return {key: value.clone() for key, value in call.items()}
 
-    listener = worker.Listener(lambda place: place.replace(f"{tree.resolve()}/", "").replace(f"{tree}/", ""))
+    listener = Listener(lambda place: place.replace(f"{tree.resolve()}/", "").replace(f"{tree}/", ""))
     listener.count_graphs()
     told: Json = {"row": name, "torch": torch.__version__, "transformers": transformers.__version__}
     compiled: list[Any] = []
-    with worker.listening(listener, verbose=False), torch.no_grad():
+    with listening(listener, verbose=False), torch.no_grad():
         model, calls = made()
-        told["weights"] = worker.digest_all(model.state_dict().items())
+        told["weights"] = leaves.digest_all(model.state_dict().items())
         runner = torch.compile(model, backend="eager")
         for number, call in enumerate(calls):
             try:
@@ -294,8 +296,8 @@ def work(tree: Path, name: str, folder: Path, reference: Path | None) -> Json:
                 compiled.append(f"{type(error).__name__} when compiled")
             if number == 0:
                 told["first"] = listener.counts()
-                told["sites"] = worker.described(listener)["breaks"]
-                told["dropped"] = worker.described(listener)["dropped_frames"]
+                told["sites"] = described(listener)["breaks"]
+                told["dropped"] = described(listener)["dropped_frames"]
     told["all"] = listener.counts()
     files = [getattr(module, "__file__", None) or "" for module in list(sys.modules.values())]
     told["modules"] = sorted(f.removeprefix(f"{tree}/") for f in files if f.startswith(f"{tree}/"))
@@ -308,10 +310,10 @@ def work(tree: Path, name: str, folder: Path, reference: Path | None) -> Json:
     for call in calls:
         torch.manual_seed(SEED)
         model.zero_grad(set_to_none=True)
-        outputs = [t for t in worker.tensors(model(**copied(call))) if t.is_floating_point() and t.requires_grad]
+        outputs = [t for t in tensors(model(**copied(call))) if t.is_floating_point() and t.requires_grad]
         sum(t.float().square().mean() for t in outputs).backward()
         found = [(n, p.grad) for n, p in model.named_parameters() if p.grad is not None]
-        gradients.append(worker.on_host(worker.snapshot(found)))
+        gradients.append(leaves.on_host(leaves.snapshot(found)))
     told["compiled"] = [a if isinstance(a, str) else differing(a, b) for a, b in zip(compiled, eager, strict=True)]
     torch.save({"eager": eager, "gradients": gradients}, folder / "kept.pt")
     if reference:

@@ -24,7 +24,8 @@ import torch
 from census import apart, forked, made, numbers, seed, warm_up
 from wild_run import options_of, settings_of
 
-from patcher.harness.worker import _module_attributes, in_force, tensors
+from patcher.harness.running_case import module_attributes, tensors
+from patcher.harness.worker import in_force
 
 Json = dict[str, Any]
 Tensors = list[torch.Tensor]
@@ -79,7 +80,7 @@ def _state(model: Any) -> Iterator[tuple[str, torch.Tensor]]:
         return
     for name, tensor in (*model.named_parameters(), *model.named_buffers()):
         yield name, tensor.detach().clone()
-    for name, value in _module_attributes(model).items():
+    for name, value in module_attributes(model).items():
         if not any(part.startswith("_") for part in name.split(".")):
             for number, tensor in enumerate(numbers(value)):
                 yield f"{name}/{number}", tensor

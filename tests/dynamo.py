@@ -24,7 +24,7 @@ import torch
 import torch._dynamo.guards
 import torch._logging
 
-from patcher.harness import examples, worker
+from patcher.harness import examples, listener
 from patcher.harness.examples import (
     PREAMBLE,
     SEED,
@@ -194,7 +194,7 @@ def plain(value: object) -> Any:
 _MADE_BY = hashlib.sha256(
     "\0".join(
         (
-            *map(inspect.getsource, (examples, worker, Thing, plain)),
+            *map(inspect.getsource, (examples, listener, Thing, plain)),
             str(torch.__version__),
             platform.python_version(),
             platform.machine(),

@@ -197,11 +197,42 @@ WALLS: dict[str, set[str]] = {
     "patcher.harness.run": {"patcher.harness.forks"},
     "patcher.harness.forks": set(),
     "patcher.harness.parent": set(),
-    "patcher.harness.worker": set(),
+    "patcher.harness.failures": set(),
+    "patcher.harness.leaves": set(),
+    "patcher.harness.overlay": {"patcher.harness.failures"},
+    "patcher.harness.listener": {"patcher.harness.failures", "patcher.harness.leaves"},
+    "patcher.harness.running_case": {"patcher.harness.failures", "patcher.harness.leaves", "patcher.harness.overlay"},
+    "patcher.harness.passes": {
+        "patcher.harness.failures",
+        "patcher.harness.leaves",
+        "patcher.harness.listener",
+        "patcher.harness.overlay",
+        "patcher.harness.pairs",
+        "patcher.harness.precision",
+        "patcher.harness.replaying",
+        "patcher.harness.running_case",
+    },
+    "patcher.harness.worker": {
+        "patcher.harness.failures",
+        "patcher.harness.leaves",
+        "patcher.harness.listener",
+        "patcher.harness.overlay",
+        "patcher.harness.pairs",
+        "patcher.harness.passes",
+        "patcher.harness.running_case",
+    },
     "patcher.harness.differences": set(),
-    "patcher.harness.logs": {"patcher.harness.worker"},
-    "patcher.harness.counted_here": {"patcher.harness.worker"},
-    "patcher.harness.probes": {"patcher.harness.worker"},
+    "patcher.harness.logs": {"patcher.harness.listener"},
+    "patcher.harness.counted_here": {"patcher.harness.listener"},
+    "patcher.harness.probes": {
+        "patcher.harness.failures",
+        "patcher.harness.leaves",
+        "patcher.harness.listener",
+        "patcher.harness.overlay",
+        "patcher.harness.passes",
+        "patcher.harness.running_case",
+        "patcher.harness.worker",
+    },
     "patcher.harness.fusions": {
         "patcher.harness.fusion_form",
         "patcher.harness.fusion_misses",
@@ -211,7 +242,7 @@ WALLS: dict[str, set[str]] = {
     "patcher.harness.fusion_form": set(),
     "patcher.harness.fusion_misses": {"patcher.harness.fusion_form"},
     "patcher.harness.fusion_patterns": {"patcher.harness.fusion_form"},
-    "patcher.harness.examples": {"patcher.harness.worker"},
+    "patcher.harness.examples": {"patcher.harness.listener"},
     "patcher.run": set(),
     "patcher.run.program": set(),
     "patcher.run.watching": set(),
@@ -583,6 +614,12 @@ LIBCST_IS_FOR = {"patcher.concrete"}
 TORCH_IS_FOR = {
     "patcher.harness.parent",
     "patcher.harness.worker",
+    "patcher.harness.failures",
+    "patcher.harness.leaves",
+    "patcher.harness.listener",
+    "patcher.harness.overlay",
+    "patcher.harness.passes",
+    "patcher.harness.running_case",
     "patcher.harness.differences",
     "patcher.harness.pairs",
     "patcher.harness.precision",
@@ -603,7 +640,7 @@ TORCH_IS_FOR = {
     "patcher.run.watching",
 }
 # fix_compile before there is a command line; run.py where it was carried to and there is none; workers
-PRINTS = {"fix_compile", "patcher.cli", "patcher.harness.logs", "patcher.harness.run", "patcher.harness.worker"}
+PRINTS = {"fix_compile", "patcher.cli", *(f"patcher.harness.{name}" for name in "logs run running_case worker".split())}
 FORBIDDEN_WORDS = {
     "checker", "checkers", "common", "fixer", "fixers", "handler", "handlers", "helper", "helpers",
     "manager", "managers", "misc", "util", "utils", "visitor", "visitors",
@@ -781,22 +818,13 @@ def test_rules_need_nothing_but_the_language(module: str) -> None:
 
 @pytest.mark.parametrize("module", ["patcher.harness.run", *sorted(TORCH_IS_FOR)])
 def test_what_is_carried_needs_the_standard_library_and_torch(module: str) -> None:
-    # these import what lies beside them; by its full name only for types, or where they are imported
-    neighbours = {
-        "run": {"forks"},
-        "probes": {"worker"},
-        "examples": {"worker"},
-        "fusions": {"fusion_form", "fusion_misses", "fusion_patterns", "probes"},
-        "fusion_misses": {"fusion_form"},
-        "fusion_patterns": {"fusion_form"},
-        "counted_here": {"worker"},
-        "logs": {"worker"},
-        "program": {"accelerate"},
-        "recorder": {"program", "watching"},
-        "recorded": {"program", "watching"},
-    }.get(module.rpartition(".")[2], set())
-    beside = {*neighbours, "patcher"} if neighbours else set()
-    found = sorted({n.partition(".")[0] for n in imported(module)} - sys.stdlib_module_names - {"torch"} - beside)
+    # what lies beside them is carried too; by their plain names where they are run by their path
+    carried = {*TORCH_IS_FOR, "patcher.harness.forks", "patcher.harness.run"}
+    beside = {name.rpartition(".")[2] for name in carried} | (
+        {"accelerate"} if module == "patcher.run.program" else set()
+    )
+    names = {n for n in imported(module) if n not in carried and n not in ("patcher", "patcher.harness", "patcher.run")}
+    found = sorted({n.partition(".")[0] for n in names} - sys.stdlib_module_names - {"torch"} - beside)
     assert not found, f"{module} imports {found}, which a machine that it is carried to need not have"
 
 

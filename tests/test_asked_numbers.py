@@ -13,7 +13,7 @@ from patcher.facts.numbers.asked_numbers import AskedNumbers
 from patcher.facts.project.index import Project, summarise
 from patcher.facts.tables.captured import CAPTURED, CODE
 from patcher.facts.tables.number_takers import BUILTINS, FUNCTIONS, GIVING_UP, METHODS
-from patcher.harness.worker import Listener, listening
+from patcher.harness.listener import Listener, listening
 from patcher.settings import Settings
 
 AROUND = """\

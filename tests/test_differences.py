@@ -13,7 +13,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from patcher.harness import differences, worker  # noqa: E402
+from patcher.harness import differences, leaves  # noqa: E402
 
 NAN, INF = math.nan, math.inf
 
@@ -37,12 +37,12 @@ def save(
     """What the worker keeps of a variant. ``later``: outputs of a third pass; ``weights``: digest and kind by name."""
 
     def kept(named: Any) -> Any:
-        return worker.on_host(named, most)
+        return leaves.on_host(named, most)
 
     folder.mkdir()
     for number, made in ((1, outputs), (3, later)):
         for call, output in enumerate(made, 1):
-            named = [*worker.leaves(output, "output"), *worker.leaves(arguments, "argument")]
+            named = [*leaves.leaves(output, "output"), *leaves.leaves(arguments, "argument")]
             record = {"leaves": kept(named), "shared": list(shared), "gradients": kept(gradients.items())}
             torch.save(record, folder / f"pass{number}-call{call}.pt")
         torch.save(kept(state.items()), folder / f"pass{number}-state.pt")
@@ -246,7 +246,7 @@ def with_one(value: float, like: Any = LARGE, at: int = 5_003) -> Any:
 def test_large_tensors_are_sampled(
     ours: Any, theirs: Any, bitwise: bool, said: list[str], compare: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker, "SAMPLE_ELEMENTS", 100)
+    monkeypatch.setattr(leaves, "SAMPLE_ELEMENTS", 100)
     told = compare(ours, theirs, most=1000)
     assert (told["bitwise"], told["differences"]) == (bitwise, [f"call 1 output: {text}" for text in said])
     if theirs is not ours and not said and not bitwise:  # the element is not in the sample, but its share of a sum is

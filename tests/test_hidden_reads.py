@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from patcher.finding import find
-from patcher.harness.worker import Listener, listening
+from patcher.harness.listener import Listener, listening
 from patcher.settings import Settings
 from rules import load_rules
 from tests.dynamo import INSTALLED

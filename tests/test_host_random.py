@@ -9,7 +9,7 @@ import torch
 
 from patcher.facts.tables.host_api import RANDOM_SINCE
 from patcher.finding import find
-from patcher.harness.worker import Listener, listening
+from patcher.harness.listener import Listener, listening
 from patcher.settings import Settings
 from rules import load_rules
 from tests.dynamo import INSTALLED

@@ -23,6 +23,12 @@ from patcher.results import FileResult
 HARNESS = Path(plan.__file__).parent
 PROGRAMS = {
     "worker.py",
+    "failures.py",
+    "leaves.py",
+    "listener.py",
+    "overlay.py",
+    "passes.py",
+    "running_case.py",
     "run.py",
     "differences.py",
     "pairs.py",

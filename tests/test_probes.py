@@ -20,7 +20,9 @@ from jobs import CASE, HARNESS, Job, Jobs  # noqa: E402
 
 sys.path.insert(0, HARNESS)  # the worker lies beside the probes, as on a machine that has nothing else of ours
 import probes  # noqa: E402
-from worker import ASSEMBLER, blocks_of, classes_of, one_assembler, repeated_blocks  # noqa: E402
+
+from patcher.harness.passes import ASSEMBLER, one_assembler  # noqa: E402
+from patcher.harness.running_case import blocks_of, classes_of, repeated_blocks  # noqa: E402
 
 _SERVER = """
 import gc, json, os, signal, sys, traceback
@@ -28,8 +30,9 @@ import gc, json, os, signal, sys, traceback
 sys.path.insert(0, sys.argv[1])
 import torch, torch._dynamo.guards, torch._inductor.cudagraph_trees
 import probes, worker
+from _fix_compile_harness import passes
 
-worker.QUICK_SECONDS = 0.0
+passes.QUICK_SECONDS = 0.0
 torch._dynamo.guards.profile_guard_manager = lambda *_: 0.0  # as in dynamo.py
 gc.freeze()
 for line in sys.stdin:

@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parent.parent
 #: What there may be. Lower it when it has fallen.
 LINES = 55_530
 #: Files over 400 lines of logic, and the longest of them.
-LONG_FILES, LONGEST = 12, 1_531
+LONG_FILES, LONGEST = 11, 923
 _LAYOUT = (tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER, tokenize.COMMENT)
 _DATA = ("Example", "NearMiss", "Run")
 

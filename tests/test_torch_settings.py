@@ -18,7 +18,8 @@ from patcher.diagnose.places import Places
 from patcher.engine import patch
 from patcher.facts.project.index import Project, summarise
 from patcher.facts.tables.captured import CAPTURED
-from patcher.harness.worker import MissingSettingError, in_force
+from patcher.harness.failures import MissingSettingError
+from patcher.harness.worker import in_force
 from patcher.search.judged import Configuration
 from patcher.search.writing import written
 from patcher.settings import Settings, TorchSetting, torch_setting

@@ -11,7 +11,7 @@ import torch
 from patcher.facts.project.index import Project, summarise
 from patcher.facts.tables import host_api
 from patcher.finding import find
-from patcher.harness.worker import Listener, listening
+from patcher.harness.listener import Listener, listening
 from patcher.settings import Settings
 from rules import load_rules
 from tests.dynamo import INSTALLED

@@ -18,7 +18,9 @@ torch = pytest.importorskip("torch")
 
 from torch._guards import CompileContext, CompileId, compile_context  # noqa: E402
 
-from patcher.harness import worker  # noqa: E402
+from patcher.harness import leaves, worker  # noqa: E402
+from patcher.harness.listener import Listener, described, general_guard, place_names  # noqa: E402
+from patcher.harness.running_case import Case, _resized, tensors  # noqa: E402
 
 X, Y = torch.arange(4.0), torch.ones(2, 3)
 
@@ -52,7 +54,7 @@ class Speechless:
 
 
 def told(value: Any) -> list[tuple[str, Any]]:
-    return list(worker.leaves(value, "o"))
+    return list(leaves.leaves(value, "o"))
 
 
 @pytest.mark.parametrize(
@@ -112,17 +114,17 @@ def test_leaves_come_to_an_end() -> None:
     assert [name for name, _ in told(loop)] == ["o.type", "o.len", "o[0]"]
     assert [name for name, _ in told([twice, twice])][2:] == ["o[0].type", "o[0].a", "o[1].type"]
     assert 30 < len(told(deep)) / 2 < 50
-    assert worker.tensors({"a": [X, 1], "b": Y}) == [X, Y]
+    assert tensors({"a": [X, 1], "b": Y}) == [X, Y]
 
 
 def test_a_snapshot_is_not_written_to() -> None:
     written, conj = X.clone(), torch.ones(2, dtype=torch.cfloat).conj()
-    taken = worker.snapshot([("a", written), ("b", 1)])
-    copied = dict(worker.on_host([("a", written)]))
+    taken = leaves.snapshot([("a", written), ("b", 1)])
+    copied = dict(leaves.on_host([("a", written)]))
     written.zero_()
     assert torch.equal(taken[0][1], X)
     assert torch.equal(copied["a"], X)
-    host = dict(worker.on_host([("a", X.to_sparse()), ("b", conj), ("c", X.to("meta")), ("d", Y.T)]))
+    host = dict(leaves.on_host([("a", X.to_sparse()), ("b", conj), ("c", X.to("meta")), ("d", Y.T)]))
     assert torch.equal(host["a"], X)
     assert host["a.layout"] == "torch.sparse_coo"
     assert not host["b"].is_conj()
@@ -145,9 +147,9 @@ def test_a_snapshot_is_not_written_to() -> None:
     ],
 )
 def test_digests(other: Any, same: bool) -> None:
-    assert (worker.digest(X) == worker.digest(other)) is same
-    assert (worker.digest_all([("o", X), ("n", 1)]) == worker.digest_all([("o", other), ("n", 1)])) is same
-    assert worker.digest_all([("o", 1)]) not in (worker.digest_all([("o", True)]), worker.digest_all([("p", 1)]))
+    assert (leaves.digest(X) == leaves.digest(other)) is same
+    assert (leaves.digest_all([("o", X), ("n", 1)]) == leaves.digest_all([("o", other), ("n", 1)])) is same
+    assert leaves.digest_all([("o", 1)]) not in (leaves.digest_all([("o", True)]), leaves.digest_all([("p", 1)]))
 
 
 DTYPES = [
@@ -165,25 +167,25 @@ DTYPES = [
 def test_the_checksum_of_an_accelerator_sees_each_element_and_its_place(
     dtype: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(worker, "CHECKED_WORDS", 7)
+    monkeypatch.setattr(leaves, "CHECKED_WORDS", 7)
     states = [torch.zeros(20).to(dtype)]
     for place in range(20):
         states.append(states[0].clone())
         states[-1][place] = 1
-    sums = [worker._checksum(state) for state in states]
-    assert sums == [worker._checksum(state.clone()) for state in states]
+    sums = [leaves._checksum(state) for state in states]
+    assert sums == [leaves._checksum(state.clone()) for state in states]
     assert len(set(sums)) == len(states)
-    monkeypatch.setattr(worker, "CHECKED_WORDS", 1000)
-    assert sums == [worker._checksum(state) for state in states]
-    assert worker._checksum(states[0][:0]) == "0" * 16
+    monkeypatch.setattr(leaves, "CHECKED_WORDS", 1000)
+    assert sums == [leaves._checksum(state) for state in states]
+    assert leaves._checksum(states[0][:0]) == "0" * 16
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("size", [0, 1, 5, 1000, 1001])
 def test_what_is_large_is_condensed(dtype: Any, size: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(worker, "SAMPLE_ELEMENTS", 10)
+    monkeypatch.setattr(leaves, "SAMPLE_ELEMENTS", 10)
     whole = torch.zeros(size).to(dtype)
-    (_, kept), (_, text) = worker.on_host([("a", whole), ("b", "text")], 5)
+    (_, kept), (_, text) = leaves.on_host([("a", whole), ("b", "text")], 5)
     assert text == "text"
     if size <= 5:
         assert torch.equal(kept, whole)
@@ -193,7 +195,7 @@ def test_what_is_large_is_condensed(dtype: Any, size: int, monkeypatch: pytest.M
     assert 5 < len(kept["sample"]) <= 10
     one = whole.clone()
     one[size // 2] = 1
-    ((_, other),) = worker.on_host([("a", one)], 5)
+    ((_, other),) = leaves.on_host([("a", one)], 5)
     assert other["digest"] != kept["digest"]
     assert not torch.equal(other["sums"], kept["sums"])
     torch.save(kept, tmp_path / "kept.pt")
@@ -201,23 +203,23 @@ def test_what_is_large_is_condensed(dtype: Any, size: int, monkeypatch: pytest.M
 
 
 def test_an_even_sample_is_not_one_column(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker, "SAMPLE_ELEMENTS", 100)
+    monkeypatch.setattr(leaves, "SAMPLE_ELEMENTS", 100)
     columns = torch.arange(20.0).expand(50, 20)
-    ((_, kept),) = worker.on_host([("a", columns)], 5)
+    ((_, kept),) = leaves.on_host([("a", columns)], 5)
     assert len(kept["sample"].unique()) == 20
 
 
 def test_sharing() -> None:
     base = torch.ones(4)
     named = [("a", base), ("b", base[1:]), ("c", X), ("d", 1), ("e", torch.ones(0)), ("f", base.to_sparse())]
-    assert worker.sharing(named, []) == [["a", "b"]]
-    assert worker.sharing(named, [("model.w", X), ("model.v", Y), ("model.u", Y)]) == [["a", "b"], ["c", "model.w"]]
+    assert leaves.sharing(named, []) == [["a", "b"]]
+    assert leaves.sharing(named, [("model.w", X), ("model.v", Y), ("model.u", Y)]) == [["a", "b"], ["c", "model.w"]]
 
 
-def case_of(vary: str | None = None, **functions: Any) -> worker.Case:
+def case_of(vary: str | None = None, **functions: Any) -> Case:
     module = types.ModuleType("m")
     vars(module).update(functions)
-    return worker.Case(module, "m.py", "m", False, 1e-3, None, None, vary)
+    return Case(module, "m.py", "m", False, 1e-3, None, None, vary)
 
 
 def test_losses() -> None:
@@ -252,18 +254,18 @@ def test_candidate_sizes(vary: str, calls: Any, sizes: list[int]) -> None:
 
 def test_a_resized_call_keeps_what_has_another_size() -> None:
     ids, other = torch.arange(6).view(2, 3), torch.arange(3)
-    (resized, text), kwargs = worker._resized(((ids, "x"), {"other": other}), 0, 2, 5)
+    (resized, text), kwargs = _resized(((ids, "x"), {"other": other}), 0, 2, 5)
     assert resized.tolist() == [[0, 1, 2], [3, 4, 5], [0, 1, 2], [3, 4, 5], [0, 1, 2]]
     assert text == "x"
     assert kwargs["other"] is other
-    assert worker._resized((ids, other), 1, 3, 1)[0].tolist() == [[0], [3]]
+    assert _resized((ids, other), 1, 3, 1)[0].tolist() == [[0], [3]]
 
 
 def test_places_are_named_as_the_user_knows_them(tmp_path: Path) -> None:
     real, link = tmp_path / "real", tmp_path / "link"
     real.mkdir()
     link.symlink_to(real)
-    shown = worker.place_names({"base": str(link), "path": [str(tmp_path / "src"), ""]})
+    shown = place_names({"base": str(link), "path": [str(tmp_path / "src"), ""]})
     for path, name in (
         (f"{link}/pkg/m.py:3", "pkg/m.py:3"),
         (f"{real}/pkg/m.py:3", "pkg/m.py:3"),
@@ -291,7 +293,7 @@ def test_places_are_named_as_the_user_knows_them(tmp_path: Path) -> None:
     ],
 )
 def test_guards_are_told_without_what_differs_from_run_to_run(guard: str, general: str) -> None:
-    assert worker._general(guard) == general
+    assert general_guard(guard) == general
 
 
 BREAK = ("m.py:7", "call to print")
@@ -330,7 +332,7 @@ MESSAGES = {  # as several releases of torch write them
 
 @pytest.mark.parametrize("text", MESSAGES)
 def test_messages_are_sorted(text: str) -> None:
-    listener = worker.Listener(lambda path: path.replace("/r/", ""))
+    listener = Listener(lambda path: path.replace("/r/", ""))
     arguments = ("no number",) if "%" in text else ()
     listener.emit(logging.LogRecord("torch", logging.WARNING, "", 0, text, arguments, None))
     heard = {key: getattr(listener, key) for key in ("breaks", "recompiles", "limits", "dropped", "skips")}
@@ -392,8 +394,8 @@ CAUSE = {
 }
 
 
-def heard(*texts: str, error: BaseException | None = None) -> worker.Listener:
-    listener = worker.Listener(lambda path: path.replace("/r/", ""))
+def heard(*texts: str, error: BaseException | None = None) -> Listener:
+    listener = Listener(lambda path: path.replace("/r/", ""))
     info = (type(error), error, None) if error else None
     for text in texts:
         listener.emit(logging.LogRecord("torch", logging.WARNING, "", 0, text, (), info))
@@ -401,33 +403,33 @@ def heard(*texts: str, error: BaseException | None = None) -> worker.Listener:
 
 
 def test_what_a_break_says_of_its_first_cause() -> None:
-    described = worker.described(heard(LOOP, LOOP.replace("Always", "Never")))
+    told = described(heard(LOOP, LOOP.replace("Always", "Never")))
     row = {"where": "m.py:7", "reason": "Data-dependent branching", "count": 2, **CAUSE}
-    assert described["breaks"] == described["dropped_frames"] == [row]  # one place and reason: the first one's words
+    assert told["breaks"] == told["dropped_frames"] == [row]  # one place and reason: the first one's words
 
 
 def test_what_is_missing_is_taken_from_the_next_one() -> None:
     short = "Graph break (user stack suppressed due to duplicate graph break) in user code at /r/m.py:7\nReason: {}"
-    (row,) = worker.described(heard(short.format("Data-dependent branching"), LOOP))["breaks"]
+    (row,) = described(heard(short.format("Data-dependent branching"), LOOP))["breaks"]
     assert row == {"where": "m.py:7", "reason": "Data-dependent branching", "count": 2, **CAUSE}
 
 
 @pytest.mark.parametrize("text", [text for text in MESSAGES if "Graph break in user" in text and "Explan" not in text])
 def test_a_break_without_an_explanation(text: str) -> None:
-    (row,) = worker.described(heard(text))["breaks"]
+    (row,) = described(heard(text))["breaks"]
     assert row.keys() == {"where", "reason", "count"}
 
 
 def test_long_words_are_clipped() -> None:
     long = LOOP.replace("attempted", "x" * 5000).replace("Detected", "y" * 5000).replace("Always", "z" * 5000)
-    (row,) = worker.described(heard(long))["breaks"]
+    (row,) = described(heard(long))["breaks"]
     assert [len(row["context"]), len(row["explanation"]), len(row["hints"][0])] == [400, 2000, 2000]
 
 
 def test_a_frame_that_is_left_is_told_with_its_cause() -> None:
     (text,) = (text for text in MESSAGES if "will skip tracing" in text)
     cause = LOOP.partition("encountered:\n\n")[2].partition("\n\n***")[0]
-    (row,) = worker.described(heard(text, error=RuntimeError(cause)))["dropped_frames"]
+    (row,) = described(heard(text, error=RuntimeError(cause)))["dropped_frames"]
     assert row["where"] == "m.py:3"
     assert CAUSE.items() <= row.items()
 
@@ -470,7 +472,7 @@ GUARD = "0/7: x == 1      # return x + 1  # {}:3 in f"
     ],
 )
 def test_which_code_has_put_a_guard_there(text: str, key: str, source: str | None) -> None:
-    (row,) = worker.described(heard(text))[key]
+    (row,) = described(heard(text))[key]
     assert row.get("source") == (source and source.replace("WORKER", str(worker.__file__)))
     assert row.keys() - {"source"} == {"function", "where", "guard", "count"}
 
@@ -479,7 +481,7 @@ def test_a_frame_is_dropped_once() -> None:
     rest = "Graph break in user code at m.py:7\nReason: Compiling up to, then skipping the rest of the function. x"
     whole = rest.replace("m.py:7", "m.py:3").replace("skipping the rest of the", "Skipping the")
     for frames, dropped in (((0, 0), ["m.py:3"]), ((0, 1), ["m.py:7", "m.py:3"]), ((None, None), ["m.py:7", "m.py:3"])):
-        listener = worker.Listener(str)
+        listener = Listener(str)
         for frame, text in zip(frames, (rest, whole), strict=True):
             known = CompileContext(CompileId(frame_id=frame, frame_compile_id=0)) if frame is not None else None
             with compile_context(known):
@@ -489,12 +491,12 @@ def test_a_frame_is_dropped_once() -> None:
 
 
 def test_reasons_are_counted_in_their_order() -> None:
-    listener = worker.Listener(str)
+    listener = Listener(str)
     listener.breaks += [("b", "x"), ("a", "y"), ("b", "x")]
     listener.limits += [("f", "a", "0/7: x == 1"), ("f", "a", "1/7: x == 1")]
     listener.skips += [("", "a"), ("", "a")]
-    described = worker.described(listener)
-    assert described["breaks"] == [{"where": "b", "reason": "x", "count": 2}, {"where": "a", "reason": "y", "count": 1}]
-    assert described["limit_hits"] == [{"function": "f", "where": "a", "guard": "x == 1", "count": 2}]
-    assert described["cudagraph_skips"] == [{"where": "", "reason": "a", "count": 2}]
-    assert described["recompiles"] == described["dropped_frames"] == []
+    told = described(listener)
+    assert told["breaks"] == [{"where": "b", "reason": "x", "count": 2}, {"where": "a", "reason": "y", "count": 1}]
+    assert told["limit_hits"] == [{"function": "f", "where": "a", "guard": "x == 1", "count": 2}]
+    assert told["cudagraph_skips"] == [{"where": "", "reason": "a", "count": 2}]
+    assert told["recompiles"] == told["dropped_frames"] == []

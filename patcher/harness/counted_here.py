@@ -19,7 +19,7 @@ import torch
 import torch._dynamo
 import torch._logging
 
-from .worker import Json, Listener, attend, described
+from .listener import Json, Listener, attend, described
 
 FEWEST, MOST = 2, 4  # passes over all calls: until nothing is compiled any more
 SEED = 20

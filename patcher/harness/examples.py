@@ -33,16 +33,16 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 import torch._dynamo
 import torch._logging
 
-if TYPE_CHECKING or __package__:  # the tests use it in their own process
-    from patcher.harness.worker import Listener, attend
-else:
-    from worker import Listener, attend
+if not __package__:  # run by its path: what lies beside it is one package
+    __package__ = str(__import__("worker").__package__)
+
+from .listener import Listener, attend
 
 torch.set_num_threads(1)
 

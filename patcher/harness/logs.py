@@ -14,12 +14,12 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from patcher.harness import worker
-else:
-    import worker
+if not __package__:  # run by its path: what lies beside it is one package
+    __package__ = str(__import__("worker").__package__)
+
+from .listener import _TRACED, Listener, described
 
 Json = dict[str, Any]
 _HEADER = re.compile(r"^(?:\[rank\d+\]:)?([VDIWEC])\d{4} [\d:.]+ \d+ \S+?:\d+\](?: \[[^\]\s]*\])*(?: \[__\w+\])* ?")
@@ -28,7 +28,7 @@ _FILE = re.compile(r"[^\s\"'(]*\.py\b")
 _LEVELS = {"W": logging.WARNING, "E": logging.ERROR, "C": logging.CRITICAL}
 
 
-class Reader(worker.Listener):
+class Reader(Listener):
     """A listener for logged texts. The stack of a break is the one in its text, since nothing runs."""
 
     text = ""
@@ -39,7 +39,7 @@ class Reader(worker.Listener):
         self.emit(logging.LogRecord("torch", level, "", 0, text.replace("%", "%%"), (), None))
 
     def _stack(self, blamed: list[tuple[str, int, str]]) -> list[str]:
-        frames = worker._TRACED.findall(self.text.partition("User code traceback:")[2])
+        frames = _TRACED.findall(self.text.partition("User code traceback:")[2])
         return self._told([], [(file, int(line), name) for file, line, name in frames])
 
 
@@ -125,7 +125,7 @@ def figures(log: Path, files: Sequence[str]) -> Json:
             for record, level in read(line.rstrip("\n") for line in stream):
                 reader.take(record, level)
     counts = {key: count for key, count in reader.counts().items() if key not in ("launches", "operators")}
-    return {"counts": counts, "launches": 0, "operators": 0, "files": len(texts), **worker.described(reader)}
+    return {"counts": counts, "launches": 0, "operators": 0, "files": len(texts), **described(reader)}
 
 
 if __name__ == "__main__":

@@ -26,8 +26,9 @@ PLAN, WORKER, RESULTS = "plan.json", "worker.py", "results.json"
 
 _TOOL = "fix-compile"
 _PROGRAMS = (
-    WORKER, "run.py", "differences.py", "pairs.py", "precision.py", "replaying.py", "probes.py", "forks.py",
-    "parent.py", "fusions.py", "fusion_form.py", "fusion_misses.py", "fusion_patterns.py",
+    WORKER, "failures.py", "leaves.py", "listener.py", "overlay.py", "passes.py", "running_case.py", "run.py",
+    "differences.py", "pairs.py", "precision.py", "replaying.py", "probes.py", "forks.py", "parent.py", "fusions.py",
+    "fusion_form.py", "fusion_misses.py", "fusion_patterns.py",
 )  # fmt: skip
 _FOLDERS = ("patched", "original", "tree", "cases", "work")  # of an exported folder; the worker makes the last
 

@@ -22,7 +22,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 import torch._dynamo
@@ -32,10 +32,17 @@ import torch._inductor.config
 import torch._inductor.utils
 import torch.utils.weak
 
-if TYPE_CHECKING:
-    from patcher.harness import worker
-else:
-    import worker
+if not __package__:  # run by its path: what lies beside it is one package
+    __package__ = str(__import__("worker").__package__)
+
+from . import running_case
+from .failures import CaseError, UnsuitedError, explain, explain_ends, message_of, status_of
+from .leaves import leaves, on_host, snapshot
+from .listener import Listener, attend, general_guard, listening, place_names
+from .overlay import overlay_of, prepare_path
+from .passes import MOST_PASSES, Run, write_json
+from .running_case import Case, load_case, run_step, sizes_that_work, tensors
+from .worker import die_with_parent, limit_memory
 
 USABLE = 0.85  # of the seconds that the process may take: at the limit it is ended, and all figures are lost
 REASONS = 20  # recompilations of a setting that are told with their guard
@@ -43,7 +50,7 @@ ABLATED = ("epilogue_fusion", "aggressive_fusion", "coordinate_descent_tuning", 
 COUNTED = ("graphs", "breaks", "recompiles", "limit_hits", "dropped_frames", "launches", "operators")
 
 Json = dict[str, Any]
-repeated_blocks = worker.repeated_blocks
+repeated_blocks = running_case.repeated_blocks
 Mark = Callable[[Any, int], None]
 
 
@@ -51,7 +58,7 @@ Mark = Callable[[Any, int], None]
 # What all experiments share.
 
 
-class Trial(worker._Run):
+class Trial(Run):
     """A fresh model in one setting, with the harness's own passes; outputs stay in memory instead of a folder."""
 
     def __init__(self, lab: Lab, compiled: Callable[[Any], Any] | None) -> None:
@@ -61,11 +68,11 @@ class Trial(worker._Run):
         if compiled is not None:
             self.kind, self.runner = "compiled", compiled(self.model)
 
-    def step(self, case: worker.Case, call: Any, runner: Any = None) -> tuple[Json, float]:
+    def step(self, case: Case, call: Any, runner: Any = None) -> tuple[Json, float]:
         """What one call has compiled and launched, and its seconds."""
         self._begin_step()
         before, start = self.listener.counts(), time.perf_counter()
-        worker._step(case, self.model, runner or self.runner, call, self.optimizer)
+        run_step(case, self.model, runner or self.runner, call, self.optimizer)
         self._wait()
         seconds = time.perf_counter() - start
         return _difference(before, self.listener.counts()), round(seconds, 4)
@@ -78,7 +85,7 @@ class Trial(worker._Run):
 
     def settle(self) -> Json:
         """Passes until nothing is compiled any more; what the last one launched and did not."""
-        for _ in range(worker.MOST_PASSES - 1):
+        for _ in range(MOST_PASSES - 1):
             before = self.listener.counts()
             self._pass(None)
             told = _difference(before, self.listener.counts())
@@ -87,9 +94,9 @@ class Trial(worker._Run):
         return told
 
     def _save(self, save: int, number: int, call: Any, output: Any) -> str:
-        named = worker.leaves(output, f"call {number} output")
+        named = leaves(output, f"call {number} output")
         floats = [(name, leaf) for name, leaf in named if torch.is_tensor(leaf) and leaf.is_floating_point()]
-        self.outputs.update(worker.on_host(worker.snapshot(floats)))
+        self.outputs.update(on_host(snapshot(floats)))
         self.comparable = True
         return ""
 
@@ -104,7 +111,7 @@ def _difference(before: Mapping[str, int], after: Mapping[str, int]) -> Json:
 class Lab:
     """A case, the plan that it is measured by, and the time that is left for settings."""
 
-    def __init__(self, plan: Json, case: worker.Case, listener: worker.Listener) -> None:
+    def __init__(self, plan: Json, case: Case, listener: Listener) -> None:
         self.plan, self.case, self.listener = plan, case, listener
         self.mode: str = plan["job"].get("mode") or "default"
         self.backend: str = plan["backend"]
@@ -135,8 +142,8 @@ class Lab:
             with fresh_cache(Path(self.plan["job"]["folder"])):
                 told = {"status": "ok", "message": "", **setting()}
         except (Exception, SystemExit) as error:
-            worker._explain(error)
-            told = {"status": worker._status_of(error), "message": self.message(error)}
+            explain(error)
+            told = {"status": status_of(error), "message": self.message(error)}
         gc.collect()
         if torch.cuda.is_initialized():
             torch.cuda.empty_cache()
@@ -150,12 +157,12 @@ class Lab:
 
     def message(self, error: BaseException) -> str:
         """One line, with places as the user knows them."""
-        return worker.place_names(self.plan)(worker._message_of(error))
+        return place_names(self.plan)(message_of(error))
 
     def reasons(self, since: int) -> list[Json]:
         """The recompilations after the first ``since``, with the guard that failed."""
         told = [
-            {"function": row[0], "where": row[1], "guard": worker._general(row[2])}
+            {"function": row[0], "where": row[1], "guard": general_guard(row[2])}
             for row in self.listener.recompiles[since:]
         ]
         return told[:REASONS]
@@ -188,7 +195,7 @@ def fullgraph(lab: Lab) -> Json:
             told, row["seconds"] = trial.step(lab.case, call)
             row["launches"] = told["launches"]
         except (Exception, SystemExit) as error:
-            if worker._status_of(error) in ("case-error", "out-of-memory"):
+            if status_of(error) in ("case-error", "out-of-memory"):
                 raise
             row.update(captured=False, message=lab.message(error))
         rows.append(row)
@@ -206,7 +213,7 @@ def _captured(function: Callable[[Any], Any]) -> bool:
     return True
 
 
-def _compiles_itself(case: worker.Case) -> bool:
+def _compiles_itself(case: Case) -> bool:
     return getattr(case.module, "compile", None) is not None
 
 
@@ -247,7 +254,7 @@ def _named_tensors(
             named = signature.bind(*args, **kwargs).arguments
             for name in [n for n, p in signature.parameters.items() if p.kind is p.VAR_KEYWORD and n in named]:
                 named.update(named.pop(name))
-    found = (leaf for name, value in named.items() for leaf in worker.leaves(value, name))
+    found = (leaf for name, value in named.items() for leaf in leaves(value, name))
     return {name: leaf for name, leaf in found if torch.is_tensor(leaf)}
 
 
@@ -311,7 +318,7 @@ class Chosen:
     also: Marks = dataclasses.field(default_factory=dict)
 
 
-def _chosen(case: worker.Case, model: Any, dimension: str) -> Chosen:
+def _chosen(case: Case, model: Any, dimension: str) -> Chosen:
     """What suits best, so that the counts are those of that dimension.
 
     In this order: the sizes that ``calls()`` takes; the case's calls as they are, when they differ in that dimension
@@ -324,19 +331,19 @@ def _chosen(case: worker.Case, model: Any, dimension: str) -> Chosen:
         return own
     if not own.marks:
         if all(map(callable, dataclasses.replace(case, vary=None, sizes=None).calls())):
-            raise worker.UnsuitedError(
+            raise UnsuitedError(
                 f"the calls are functions of the model, all with one {dimension} size; "
                 f"let calls() take a parameter {dimension!r}, a whole number with a default"
             )
         return _resized(case, model, dimension)
     try:
         resized = _resized(case, model, dimension)
-    except worker.UnsuitedError:
+    except UnsuitedError:
         return own
     return resized if resized.marks else own
 
 
-def _own(case: worker.Case, model: Any, dimension: str) -> Chosen:
+def _own(case: Case, model: Any, dimension: str) -> Chosen:
     """The case's calls as they are."""
     plain = dataclasses.replace(case, vary=None, sizes=None)
     steps = [Step(n + 1, None, functools.partial(_nth, plain, n)) for n in range(len(plain.calls()))]
@@ -359,13 +366,13 @@ def _sometimes(calls: list[dict[str, tuple[int, ...]]]) -> list[str]:
     return [path for path in paths if len({len(call[path]) if path in call else None for call in calls}) > 1]
 
 
-def _resized(case: worker.Case, model: Any, dimension: str) -> Chosen:
+def _resized(case: Case, model: Any, dimension: str) -> Chosen:
     """The first call in several sizes."""
     sized = dataclasses.replace(case, vary=dimension, sizes=None)
     try:
-        sizes = sorted(worker.sizes_that_work(sized), key=lambda size: size == 1)
-    except worker.CaseError as error:
-        raise worker.UnsuitedError(str(error)) from error
+        sizes = sorted(sizes_that_work(sized), key=lambda size: size == 1)
+    except CaseError as error:
+        raise UnsuitedError(str(error)) from error
     steps = [Step(1, n, functools.partial(_nth, dataclasses.replace(sized, sizes=[n]), 0)) for n in sizes]
     shapes = [_shapes_of(case, model, step) for step in steps]
     return Chosen(steps, shapes, varying(shapes))
@@ -378,18 +385,18 @@ def _ones_last(steps: list[Step], shapes: list[Shapes], marks: Marks) -> tuple[l
     return [step for step, _ in both], [own for _, own in both]
 
 
-def _nth(case: worker.Case, number: int) -> Any:
+def _nth(case: Case, number: int) -> Any:
     return case.calls()[number]
 
 
-def _shapes_of(case: worker.Case, model: Any, step: Step) -> Shapes:
+def _shapes_of(case: Case, model: Any, step: Step) -> Shapes:
     """The shapes that the model itself is called with, from an eager call."""
     shapes: Shapes = []
 
     def note(named: dict[str, Any]) -> None:
         shapes.append({name: tuple(tensor.shape) for name, tensor in named.items() if not tensor.is_nested})
 
-    worker._step(case, model, Attended(model, note), step.make(), None)
+    run_step(case, model, Attended(model, note), step.make(), None)
     return shapes
 
 
@@ -495,21 +502,21 @@ def latency(lab: Lab) -> Json:
     return told
 
 
-def _another_size(case: worker.Case) -> worker.Case | None:
+def _another_size(case: Case) -> Case | None:
     """The first call with a batch size that no call has; None where the model takes none."""
     other = dataclasses.replace(case, vary="batch", sizes=None)
     try:
         wanted = other.candidate_sizes()
-    except worker.CaseError:
+    except CaseError:
         return None
     plain = [call for call in dataclasses.replace(case, vary=None, sizes=None).calls() if not callable(call)]
-    seen = {1, wanted[0], *(case.sizes or ()), *(t.size(0) for t in worker.tensors(plain) if t.dim())}
+    seen = {1, wanted[0], *(case.sizes or ()), *(t.size(0) for t in tensors(plain) if t.dim())}
     model = case.build()
     for size in (*wanted, max(seen) + 1):
         sized = dataclasses.replace(other, sizes=[size])
         if size not in seen:
             with contextlib.suppress(Exception):
-                worker._step(sized, model, model, sized.calls()[0], None)
+                run_step(sized, model, model, sized.calls()[0], None)
                 return sized
     return None
 
@@ -541,7 +548,7 @@ def _compiled_blocks(lab: Lab, model: Any) -> Any:
     return model
 
 
-def _cold_and_warm(lab: Lab, compiled: Callable[[Any], Any], other: worker.Case | None) -> Json:
+def _cold_and_warm(lab: Lab, compiled: Callable[[Any], Any], other: Case | None) -> Json:
     trial = Trial(lab, compiled)
     told, seconds = trial.first_pass()
     settled = trial.settle()
@@ -559,7 +566,7 @@ def _cold_and_warm(lab: Lab, compiled: Callable[[Any], Any], other: worker.Case 
 def ablation(lab: Lab) -> Json:
     """The times with each option turned to its other value; the defaults come first and last, so that drift shows."""
     if lab.backend != "inductor":
-        raise worker.UnsuitedError(f"it is about options of inductor, and the backend is {lab.backend}")
+        raise UnsuitedError(f"it is about options of inductor, and the backend is {lab.backend}")
     config = torch._inductor.config
     fixed = torch._inductor.list_mode_options(lab.mode) if lab.mode != "default" else {}
     known = [name for name in ABLATED if isinstance(getattr(config, name, None), bool)]
@@ -625,40 +632,40 @@ def answer(plan: Json) -> Json:
     try:
         return {"status": "ok", "message": "", **probe(plan)}
     except (Exception, SystemExit) as error:
-        worker._explain(error)
-        return {"status": worker._status_of(error), "message": worker._message_of(error)}
+        explain(error)
+        return {"status": status_of(error), "message": message_of(error)}
 
 
 def probe(plan: Json) -> Json:
     """Set up as the worker does for a compiled variant of the original, and run the experiment."""
     job: Json = plan["job"]
     if job["probe"] not in PROBES:
-        raise worker.UnsuitedError(f"there is no probe {job['probe']!r}; known: {', '.join(PROBES)}")
+        raise UnsuitedError(f"there is no probe {job['probe']!r}; known: {', '.join(PROBES)}")
     if plan["cases"][job["case"]].get("recorded"):
-        raise worker.UnsuitedError("a recorded program is not measured in this way")
-    worker.limit_memory(plan["memory"])
-    listener = worker.Listener(worker.place_names(plan))
-    worker.overlay_of(plan).install(job["tree"] == "patched")
+        raise UnsuitedError("a recorded program is not measured in this way")
+    limit_memory(plan["memory"])
+    listener = Listener(place_names(plan))
+    overlay_of(plan).install(job["tree"] == "patched")
     listener.count_graphs()
     if job.get("draws_random"):
         torch._inductor.config.fallback_random = True
-    with worker.listening(listener, plan["verbose"]):
-        case = worker.load_case(plan, job)
+    with listening(listener, plan["verbose"]):
+        case = load_case(plan, job)
         if case.vary and not case.sizes:
-            case.sizes = worker.sizes_that_work(case)
-        worker.attend(listener, plan["verbose"])
+            case.sizes = sizes_that_work(case)
+        attend(listener, plan["verbose"])
         return PROBES[job["probe"]](Lab(plan, case, listener))
 
 
 def leave_answer(answered: Callable[[Json], Json]) -> None:
     """Answer the spec that the command line names, beside it, and end."""
     spec: Json = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
-    worker.die_with_parent()
-    worker.explain_ends(spec)
-    worker.prepare_path(spec["path"], spec["cases"][spec["job"]["case"]]["file"])
+    die_with_parent()
+    explain_ends(spec)
+    prepare_path(spec["path"], spec["cases"][spec["job"]["case"]]["file"])
     folder = Path(spec["job"]["folder"])
     folder.mkdir(parents=True, exist_ok=True)
-    worker._write_json(folder / "result.json", answered(spec))
+    write_json(folder / "result.json", answered(spec))
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)  # as the worker: nobody waits for threads and processes that the compiler has left behind

@@ -662,7 +662,7 @@ def _identity(plan: Json, python: str) -> Json:
     """What two runs must have in common for one to use the original's figures of the other."""
     same = {key: plan.get(key) for key in ("schema", "base", "cases", *_COMPILING, "eager_untimed", "quick")}
     files = [_sha256(case["file"]) for case in plan["cases"]]
-    return {**same, "files": files, "programs": [_sha256(HERE / "worker.py")], "python": python}
+    return {**same, "files": files, "programs": [_sha256(file) for file in sorted(HERE.glob("*.py"))], "python": python}
 
 
 def _sha256(file: str | Path) -> str | None:

@@ -29,7 +29,7 @@ def folder() -> Path:
 
 def program_digest() -> str:
     """Of the program that executes examples: records of another one are not read."""
-    texts = (path.read_bytes() for path in (PROGRAM, PROGRAM.with_name("worker.py")))
+    texts = (path.read_bytes() for path in (PROGRAM, PROGRAM.with_name("listener.py")))
     return hashlib.sha256(b"\0".join(texts)).hexdigest()
 
 

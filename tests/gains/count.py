@@ -43,7 +43,9 @@ sys.path.append(str(ROOT))  # last: a patched package comes first
 import torch  # noqa: E402
 import torch._dynamo  # noqa: E402
 
-from patcher.harness import worker  # noqa: E402
+from patcher.harness import leaves  # noqa: E402
+from patcher.harness.listener import Listener, listening  # noqa: E402
+from patcher.harness.running_case import seed  # noqa: E402
 
 TOLERANCE = 1e-4
 
@@ -62,10 +64,10 @@ def count(case: Any, compiled_calls: int = 3) -> Json:
     with torch.no_grad():
         model, calls = case.build()
         eager = [_called(model, call) for call in calls]
-        listener = worker.Listener(shown)
+        listener = Listener(shown)
         listener.count_graphs()
         model.get_submodule(case.compiled).compile(backend="eager")
-        with worker.listening(listener, verbose=False):
+        with listening(listener, verbose=False):
             counts, compiled = [listener.counts()] * (not compiled_calls), []
             for call in calls[:compiled_calls]:
                 compiled.append(_called(model, call))
@@ -77,7 +79,7 @@ def count(case: Any, compiled_calls: int = 3) -> Json:
         "breaks": counts[0]["breaks"],
         "recompiles": counts[-1]["recompiles"] - counts[0]["recompiles"],
         "launches": counts[-1]["launches"] - (counts[-2]["launches"] if len(counts) > 1 else 0),
-        "digest": worker.digest_all(leaf for output in eager for leaf in output),
+        "digest": leaves.digest_all(leaf for output in eager for leaf in output),
         "differs": any(_differ(ours, theirs) for ours, theirs in zip(compiled, eager, strict=False)),
         "sites": sorted({f"{where}: {reason}" for where, reason in listener.breaks}),
         "where": sorted({shown(file) for file in files if shown(file) != file}),
@@ -87,8 +89,8 @@ def count(case: Any, compiled_calls: int = 3) -> Json:
 def _called(model: Any, call: Any) -> list[tuple[str, Any]]:
     """All leaves of what a call returns; it gets copies, since some models write into their arguments."""
     arguments, options = copy.deepcopy(call)
-    worker.seed()
-    return worker.snapshot(worker.leaves(model(*arguments, **options), "output"))
+    seed()
+    return leaves.snapshot(leaves.leaves(model(*arguments, **options), "output"))
 
 
 def _differ(ours: list[tuple[str, Any]], theirs: list[tuple[str, Any]]) -> bool:
