@@ -48,7 +48,7 @@ from .leaves import OUTPUT_ELEMENTS, leaves, on_host, same_facts
 from .listener import Listener, attend, listening, place_names
 from .overlay import Overlay, overlay_of, prepare_path
 from .passes import USUAL_BACKEND, Run, peak_memory, write_json
-from .running_case import SEED, blocks_of, classes_of, load_case, parameters_of, sizes_that_work
+from .running_case import SEED, Case, blocks_of, classes_of, load_case, parameters_of, sizes_that_work
 
 Json = dict[str, Any]
 _COMPILE_ARGUMENTS = frozenset(inspect.signature(torch.compile).parameters)
@@ -78,42 +78,29 @@ def measure(plan: Json, live: Any = None, overlay: Overlay | None = None) -> Jso
     job: Json = plan["job"]
     plan = {**plan, "backend": "eager"} if job.get("replayed") else plan
     limit_memory(plan["memory"])
-    shown = place_names(plan)
-    listener = Listener(shown, plan["cases"][job["case"]]["file"])
+    listener = Listener(place_names(plan), plan["cases"][job["case"]]["file"])
     overlay = overlay or _laid(plan)
-    compiling = job["kind"] == "compiled"
-    watched = job["tree"] == "patched" and (compiling or job["kind"] == "eager")
-    if compiling and watched:
-        overlay.attend()
-    if compiling and plan["backend"] != USUAL_BACKEND:
-        compile_with(plan["backend"])
+    compiling, patched = job["kind"] == "compiled", job["tree"] == "patched"
+    watched = patched and job["kind"] in ("compiled", "eager")
     if compiling:
-        listener.count_graphs()
-        torch._dynamo.config.use_numpy_random_stream = True  # else compiled code draws other numbers than eager code
-        if job.get("draws_random"):
-            torch._inductor.config.fallback_random = True  # the same of torch's
-    settings = plan.get("settings", []) if compiling and job["tree"] == "patched" else []
+        _prepare(plan, listener)
+    if watched:
+        overlay.attend() if compiling else overlay.watch(True)
+    settings = plan.get("settings", []) if compiling and patched else []
     with listening(listener, plan["verbose"]) if compiling else contextlib.nullcontext(), in_force(settings):
-        if watched and not compiling:
-            overlay.watch(True)
         case = load_case(plan, job, live)
         if case.vary and not case.sizes:
             case.sizes = sizes_that_work(case)
         blocks = [s["name"] for s in settings if s["kind"] == "blocks"]
         arguments = {s["name"]: s["value"] for s in settings if s["kind"] == "argument"}
+        made = functools.partial(Run, plan, case, listener, arguments, blocks)
         if job.get("paired"):
-            return paired(plan, lambda: Run(plan, case, listener, arguments, blocks))
-        run = Run(plan, case, listener, arguments, blocks)
+            return paired(plan, made)
+        run = made()
         if compiling:
             attend(listener, plan["verbose"])
-        if overlay.observer is not None:
-            return run.observed(overlay.observer)
-        if job["kind"] == "float64":
-            return run.in_double()
-        if job.get("nudged"):
-            return run.nudged()
-        if job.get("replayed"):
-            return run.replayed(job["replayed"])
+        if (compared := _compared_only(run, job, overlay)) is not None:
+            return compared
         told = run.counted(overlay if watched and not compiling else None)
         if not (plan.get("counting") or plan.get("untimed") if compiling else plan.get("eager_untimed")):
             told.update(run.warm())
@@ -122,16 +109,39 @@ def measure(plan: Json, live: Any = None, overlay: Overlay | None = None) -> Jso
             told["memory"] = peak_memory(run.device)  # by which it is decided how many may run at a time
     if watched:
         told["places"] = overlay.places()
-    if (job["tree"], job["kind"]) == ("original", "eager"):
+    if not patched and job["kind"] == "eager":
         again = load_case(plan, job, live)
         again.sizes = case.sizes
         repeated = Run(plan, again, listener)
-        told["repeatable"] = repeated.once() == run.first
+        told |= {"repeatable": repeated.once() == run.first, "sizes": case.sizes}
         run.keep_facts({name: run.facts[name] for name in same_facts(run.facts, repeated.facts)})
-        told["sizes"] = case.sizes
-    told["loaded"] = sorted({entry["shown"] for entry in overlay.loaded.values()})
-    told["environment"] = environment(run.device)
-    told["case"] = {
+    loaded = sorted({entry["shown"] for entry in overlay.loaded.values()})
+    return {**told, "loaded": loaded, "environment": environment(run.device), "case": _about(case, run)}
+
+
+def _prepare(plan: Json, listener: Listener) -> None:
+    """What has to be in force before something is compiled."""
+    if plan["backend"] != USUAL_BACKEND:
+        compile_with(plan["backend"])
+    listener.count_graphs()
+    torch._dynamo.config.use_numpy_random_stream = True  # else compiled code draws other numbers than eager code
+    if plan["job"].get("draws_random"):
+        torch._inductor.config.fallback_random = True  # the same of torch's
+
+
+def _compared_only(run: Run, job: Json, overlay: Overlay) -> Json | None:
+    """What is told of passes of which only results are compared, or expressions looked at; None of all others."""
+    if overlay.observer is not None:
+        return run.observed(overlay.observer)
+    if job["kind"] == "float64":
+        return run.in_double()
+    if job.get("nudged"):
+        return run.nudged()
+    return run.replayed(job["replayed"]) if job.get("replayed") else None
+
+
+def _about(case: Case, run: Run) -> Json:
+    return {
         "train": case.train,
         "tolerance": case.tolerance,
         "device": run.device.type,
@@ -139,7 +149,6 @@ def measure(plan: Json, live: Any = None, overlay: Overlay | None = None) -> Jso
         "classes": classes_of(run.model, case.module.__name__),
         "blocks": blocks_of(case, run.model),
     }
-    return told
 
 
 def compile_with(backend: str) -> None:
