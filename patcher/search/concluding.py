@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from patcher.diagnose.bench import State
 from patcher.harness.compare import chosen
-from patcher.harness.measured import Tree
+from patcher.harness.measured import Figures, Tree
 from patcher.search.judged import (
     WEIGHTS,
     Best,
@@ -33,79 +33,139 @@ from patcher.search.verdict import GRAPHS, Dropped, Grade, Kept, Pair, Verdict, 
 
 def verdict(search: Optimizer, call: str = "", compiles: bool = True) -> Verdict:
     """What the search has come to. ``compiles``: whether the program compiles by itself."""
-    base, best = search.base, search.best
-    seconds = round(time.monotonic() - search.began, 1)
+    base, seconds = search.base, round(time.monotonic() - search.began, 1)
     if base is None or unrepeated(base):
         return Verdict("failed", search.goal, seconds=seconds, said=_failure(base or search.counted))
-    place = base.results.environment
-    counted, compiles = search.goal == GRAPHS, compiles or "call" not in search.parts
-    unit = GRAPHS if counted else "latency"
-    eager, before = (span_of(base, "original", unit, eager) for eager in (True, False))
-    after = span_of(best.state, "patched", unit) if best else before
-    times, cut = (None, None) if counted else (_median(eager), _median(before)), before is None and _is_cut(base)
-    told = Verdict("failed", search.goal, place.device, place.torch, seconds, search.seconds_to_first, *times, cut)
-    told = replace(told, dropped=tuple(one for one in search.dropped if one.what not in _named(best)))
-    if eager is None or (before is None and best is None):
-        raises = eager is not None and _raises(base)
-        return replace(told, word="do-not-compile" if raises else "failed", said=_failure(base))
-    unfixed, fixed = figures_of(base, "original"), figures_of(best.state, "patched") if best else ()
-    cold, again = search.cold.get(best.configuration if best else Configuration()), cold_seconds(fixed or unfixed)
-    told = replace(
-        told,
-        after_ms=None if counted else _median(after),
-        cold_s=cold,
-        before_cold_s=search.cold.get(Configuration()),
-        warm_cold_s=None if again == cold else again,
-        equivalent=is_verified(best.state) and (compiles or is_equal(best.state, "patched"))
-        if best
-        else is_equal(base, "original"),
-        max_difference=_difference(best.state if best else base, "patched" if best else "original"),
-        replayed=search.replayed if best else None,
-        by_call=_chosen(best.state if best else base, "patched" if best else "original"),
-        breaks=Pair(*(counts([f.counts.breaks for f in side]) for side in (unfixed, fixed or unfixed))),
-        recompiles=Pair(*(counts([f.counts.recompiles for f in side]) for side in (unfixed, fixed or unfixed))),
-        graphs=Pair(*(counts([f.launches for f in side]) for side in (unfixed, fixed or unfixed))),
-        ops_in_graphs=Pair(*(counts([f.operators for f in side]) for side in (unfixed, fixed or unfixed))),
-    )
-    if search.goal in ("startup", "memory"):
-        spans = [span_of(base, "original", search.goal), *([best.span] if best else [])]
-        told = replace(told, judged=f"{search.goal} {' -> '.join(shown(one, search.goal) for one in spans)} | ")
-    judged = "latency" if search.goal == "startup" else search.goal  # eager code has nothing to compile
-    least = span_of(best.state, "patched", judged) if best else span_of(base, "original", judged)
-    alone = span_of(base, "original", judged, eager=True)
-    if not told.equivalent and best is None and any(case.compare_error for case in base.results.cases):
-        return replace(told, said=_failure(base))
-    if not told.equivalent:
-        state = best.state if best else base
-        said = "compiled results differ from eager" + ", also without fixes" * (best is None and compiles)
-        said = ": ".join([said, *islice(apart_from_eager(state, "patched" if best else "original"), 1)])
+    end = _End(search, base, search.best, call, compiles or "call" not in search.parts)
+    told = end.timed(seconds)
+    return told if told.said else end.ended(end.measured(told))
+
+
+@dataclass(frozen=True)
+class _End:
+    """The end of a search. ``base``: the original. ``compiles``: whether it stays compiled when nothing is kept."""
+
+    search: Optimizer
+    base: State
+    best: Best | None
+    call: str
+    compiles: bool
+
+    @property
+    def counted(self) -> bool:
+        """Whether counts decide."""
+        return self.search.goal == GRAPHS
+
+    @property
+    def now(self) -> tuple[State, Tree]:
+        """What stays, and which of its trees that is."""
+        return (self.best.state, "patched") if self.best else (self.base, "original")
+
+    @property
+    def figures(self) -> tuple[tuple[Figures, ...], tuple[Figures, ...]]:
+        """Of the original compiled, and of what stays."""
+        before, after = figures_of(self.base, "original"), figures_of(*self.now)
+        return before, after or before
+
+    def was(self, goal: str, eager: bool = False) -> Span | None:
+        """Return what the original takes."""
+        return span_of(self.base, "original", goal, eager)
+
+    def timed(self, seconds: float) -> Verdict:
+        """Return the times, and of a case without them why there are none."""
+        search, place = self.search, self.base.results.environment
+        eager, before = (self.was(GRAPHS if self.counted else "latency", eager) for eager in (True, False))
+        times = (None, None) if self.counted else (_median(eager), _median(before))
+        cut = before is None and _is_cut(self.base)
+        told = Verdict("failed", search.goal, place.device, place.torch, seconds, search.seconds_to_first, *times, cut)
+        told = replace(told, dropped=tuple(one for one in search.dropped if one.what not in _named(self.best)))
+        if eager is not None and (before is not None or self.best is not None):
+            return told
+        raises = eager is not None and _raises(self.base)
+        return replace(told, word="do-not-compile" if raises else "failed", said=_failure(self.base))
+
+    def measured(self, told: Verdict) -> Verdict:
+        """Return all that was measured of the original and of what stays."""
+        search, best, (state, tree), (unfixed, fixed) = self.search, self.best, self.now, self.figures
+        cold, again = search.cold.get(best.configuration if best else Configuration()), cold_seconds(fixed)
+
+        def pair(count: Callable[[Figures], int]) -> Pair:
+            return Pair(*(counts([count(one) for one in side]) for side in (unfixed, fixed)))
+
+        if search.goal in ("startup", "memory"):
+            spans = [self.was(search.goal), *([best.span] if best else [])]
+            told = replace(told, judged=f"{search.goal} {' -> '.join(shown(one, search.goal) for one in spans)} | ")
+        return replace(
+            told,
+            after_ms=None if self.counted else _median(span_of(state, tree, "latency")),
+            cold_s=cold,
+            before_cold_s=search.cold.get(Configuration()),
+            warm_cold_s=None if again == cold else again,
+            equivalent=self._is_equal,
+            max_difference=_difference(state, tree),
+            replayed=search.replayed if best else None,
+            by_call=_chosen(state, tree),
+            breaks=pair(lambda one: one.counts.breaks),
+            recompiles=pair(lambda one: one.counts.recompiles),
+            graphs=pair(lambda one: one.launches),
+            ops_in_graphs=pair(lambda one: one.operators),
+        )
+
+    @property
+    def _is_equal(self) -> bool:
+        if self.best is None:
+            return is_equal(self.base, "original")
+        return is_verified(self.best.state) and (self.compiles or is_equal(self.best.state, "patched"))
+
+    def ended(self, told: Verdict) -> Verdict:
+        """Return what follows from the figures."""
+        best, (_, fixed) = self.best, self.figures
+        if not told.equivalent:
+            return self._different(told)
+        slower = self._is_slower
+        if slower and (self.search.against_eager or best is None):
+            kept = best.configuration if best else Configuration()
+            names = [*(bundle.label for bundle in kept.bundles), *(setting.told for setting in kept.settings)]
+            dropped = (*told.dropped, *(Dropped(name, "eager is as fast") for name in names))
+            return replace(told, word="do-not-compile", dropped=dropped, said=named(fixed))
+        if best is not None:
+            return self._optimized(told, best, slower)
+        if self.counted and not told.graphs.before:
+            return replace(told, word="do-not-compile", said=named(fixed))
+        return replace(told, word="already-best" if self.compiles or self.counted else "optimized", call=self.call)
+
+    @property
+    def _is_slower(self) -> bool:
+        """Whether what stays is no faster than eager code, where that is known and something else could be done."""
+        judged = "latency" if self.search.goal == "startup" else self.search.goal  # eager code has nothing to compile
+        least, alone = span_of(*self.now, judged), self.was(judged, eager=True)
+        cut = self.was(GRAPHS if self.counted else "latency") is None
+        runs_now = self.compiles and self.best is not None and cut and not is_less(alone, least)
+        return not self.counted and not runs_now and not is_less(least, alone)
+
+    def _different(self, told: Verdict) -> Verdict:
+        (state, tree), alone = self.now, self.best is None
+        if alone and any(case.compare_error for case in state.results.cases):
+            return replace(told, said=_failure(state))
+        said = "compiled results differ from eager" + ", also without fixes" * (alone and self.compiles)
+        said = ": ".join([said, *islice(apart_from_eager(state, tree), 1)])
         if cut := any(case.cut for case in state.results.cases):
             said += "; the budget was over before rounding was ruled out; --budget gives more"
-        return replace(told, word="failed" if compiles or cut else "do-not-compile", said=said)
-    runs_now = compiles and best is not None and before is None and not is_less(alone, least)
-    slower = not counted and not runs_now and not is_less(least, alone)
-    if slower and (search.against_eager or best is None):
-        kept = best.configuration if best else Configuration()
-        names = [*(bundle.label for bundle in kept.bundles), *(setting.told for setting in kept.settings)]
-        dropped = (*told.dropped, *(Dropped(name, "eager is as fast") for name in names))
-        return replace(told, word="do-not-compile", dropped=dropped, said=named(fixed or unfixed))
-    if best is None and counted and not told.graphs.before:
-        return replace(told, word="do-not-compile", said=named(unfixed))
-    if best is None:
-        return replace(told, word="already-best" if compiles or counted else "optimized", call=call)
-    one, fixes = best.configuration, tuple(_kept(best))
-    if len(fixes) == 1 and not one.settings and told.before_ms is not None and told.after_ms is not None:
-        fixes = (replace(fixes[0], gain_ms=round(told.before_ms - told.after_ms, 3)),)
-    given = {setting.name: setting.value for setting in one.settings}
-    return replace(
-        told,
-        word="optimized",
-        call=call,
-        settings=given,
-        fixes=fixes,
-        files=tuple(search.bench.places.shown(file.path) for file in one.changed),
-        said=f"{told.against_eager} on this device ({place.device})" if slower else "",
-    )
+        return replace(told, word="failed" if self.compiles or cut else "do-not-compile", said=said)
+
+    def _optimized(self, told: Verdict, best: Best, slower: bool) -> Verdict:
+        one, fixes = best.configuration, tuple(_kept(best))
+        if len(fixes) == 1 and not one.settings and told.before_ms is not None and told.after_ms is not None:
+            fixes = (replace(fixes[0], gain_ms=round(told.before_ms - told.after_ms, 3)),)
+        return replace(
+            told,
+            word="optimized",
+            call=self.call,
+            settings={setting.name: setting.value for setting in one.settings},
+            fixes=fixes,
+            files=tuple(self.search.bench.places.shown(file.path) for file in one.changed),
+            said=f"{told.against_eager} on this device ({told.device})" if slower else "",
+        )
 
 
 def _chosen(state: State, tree: Tree) -> str:
