@@ -123,8 +123,8 @@ class Extent(NamedTuple):
     """A function in which a run has broken so often, the calls that it makes included, that its graphs are small.
 
     ``path``: of its file. ``function``: its qualified name within the module. ``breaks``: so many places break in it,
-    ``of`` all places of the run that do. ``graphs``: that start in it in one pass over all calls, with ``operators`` in
-    them; ``of_graphs``, ``of_operators``: of all.
+    ``of`` all places of the run that do; 0: its tensor statements might be better compiled by themselves. ``graphs``:
+    that start in it in one pass over all calls, with ``operators`` in them; ``of_graphs``, ``of_operators``: of all.
     """
 
     path: str

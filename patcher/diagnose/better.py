@@ -19,6 +19,9 @@ _COUNTS = (
 )
 TIMED = ("inductor",)  # the backends whose times say something
 _FEW = 10  # operators
+_MANY = 300  # operators: so many are compiled where a loop is unrolled
+_FEWER = 8, 50  # times, where it is compiled again for another number of turns, and where it is not
+_SAME = 0.75  # of the operators in a pass: else less is compiled
 _NEAR = 2  # times the graphs that start
 
 
@@ -77,6 +80,27 @@ def operators(state: State, tree: Tree) -> float:
     if is_whole(state, tree):  # what computes sizes of numbers that are known has no operators for it
         return math.inf
     return totals(list(state.figures(tree).values())).operators
+
+
+def operators_compiled(state: State, tree: Tree) -> float:
+    """How many operators there are in all graphs that were compiled, each of them once."""
+    origins = [origin for one in state.figures(tree).values() for origin in one.origins if origin.launches]
+    return sum(origin.graphs * origin.operators / origin.launches for origin in origins)
+
+
+def is_lost(state: State, tree: Tree) -> bool:
+    """Whether something falls back to eager, or so many operators are compiled as where a loop is unrolled."""
+    return any(standing(state, tree)[:3]) or operators_compiled(state, tree) >= _MANY
+
+
+def unrolls_less(now: State, was: State, tree: Tree) -> bool:
+    """Whether far fewer operators are compiled since a loop is not unrolled, although more graphs start."""
+    few, many = operators_compiled(now, "patched"), operators_compiled(was, tree)
+    after, before = standing(now, "patched"), standing(was, tree)
+    run, ran = (totals(list(some.values())).operators for some in (now.figures("patched"), was.figures(tree)))
+    least = _FEWER[0] if before.recompiles else _FEWER[1]
+    fewer = many >= _MANY and least * few <= many and run >= _SAME * ran
+    return fewer and after[:3] <= before[:3] and after.recompiles <= before.recompiles
 
 
 def is_whole(state: State, tree: Tree) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from patcher.diagnose.diagnosis import Totals
 from patcher.diagnose.events import Seen
 from patcher.diagnose.places import Places
+from patcher.observed import Observations
 from patcher.settings import Extent
 
 #: Operators that a graph needs to be worth its start, which takes as long as to run so many of them by themselves.
@@ -50,6 +51,16 @@ def extents(seen: Iterable[Seen], places: Places) -> tuple[Extent, ...]:
     ]
     small = [e for e in found if e.operators <= WORTH * e.graphs and 2 * e.operators <= of_operators]
     return tuple(sorted(small, key=lambda e: (-e.graphs, e.operators)))
+
+
+def steps(paths: Iterable[str], places: Places, observed: Observations) -> tuple[Extent, ...]:
+    """The functions that ran: of none more is known than that its tensor statements might be compiled by themselves."""
+    found: dict[_Function, None] = {}
+    for path in paths:
+        if (file := places.file(path)) is not None:
+            lines = sorted({span[0] for span in observed.of(file.text)})
+            found.update(((path, scope), None) for line in lines if (scope := file.scope(line)))
+    return tuple(Extent(*function, 0, 0, 0, 0, 0, 0) for function in found)
 
 
 def pays(before: Totals, after: Totals) -> bool:

@@ -15,6 +15,8 @@ from patcher.settings import Unit, Varied
 
 #: The rule that leaves functions out of graphs, work and all: when nothing else helps any more.
 ZONE = "FC207"
+#: The rule that compiles the tensor statements of a function in its place.
+STEP = "FC712"
 _OF_A_CLASS = "FC3"  # caches and mutated state: what one method is given, the others have to follow
 #: What grows with each call is found where it is joined; the call that is compiled again is of whoever is given it.
 _GROWS = "FC305"

@@ -317,7 +317,10 @@ class Run:
         over = time.perf_counter() + seconds
         state = replaying.Snapshot([self.model, *filter(None, [self.optimizer])])
         signal.signal(signal.SIGALRM, _too_long)
+        only = self.plan["job"].get("only")
         for number, change in enumerate(replaying.changes(), 1):
+            if only and number not in only:
+                continue
             if time.perf_counter() > over:
                 break
             signal.setitimer(signal.ITIMER_REAL, seconds)

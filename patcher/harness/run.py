@@ -24,7 +24,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal
@@ -60,10 +60,13 @@ LOGS = "graph_breaks,recompiles,cudagraphs,perf_hints"
 _COMPILING = ("modes", "backend", "counting", "untimed")  # of a plan: what only matters for compiled variants
 KEPT, TOLD = "kept.json", "told.json"  # in a work folder that stays: of what run it is, and what a variant has told
 
+_NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 _INTEGERS = r"(?:u?int\d+|bool) \([^)]*\)"
 _OF_INTEGERS = re.compile(
     rf"call (\d+)( \(repeated, pass \d+\))? [^:]*: (?:other values \({_INTEGERS}\)|{_INTEGERS} became {_INTEGERS})"
 )
+_LONGER = 3
+_ALIKE = 10  # times as much: compiling the original may differ from eager code by rounding that grows
 _FIGURES = ("bitwise", "mae", "max", "relative", "worst", "finite")  # of a row of differences
 
 Json = dict[str, Any]
@@ -415,7 +418,7 @@ class _Run:
             ("original", "compiled", "default"),
         ]
         asked = {"replayed": self._plan["replay"], **known}
-        original, patched, alone = [self._variant(folder, number, case, *one, **asked) for one in variants]
+        original, patched = [self._variant(folder, number, case, *one, **asked) for one in variants[:2]]
 
         def compared(one: _Job, reference: Json) -> Json:
             names = {"folders": [str(original.folder), str(one.folder)], "changes": reference["changes"]}
@@ -429,10 +432,14 @@ class _Run:
             return {key: failed[key] for key in ("status", "message")}
         told = compared(patched, results[0])
         if told.get("failing") or told.get("different"):
+            apart = {each.partition(":")[0] for each in (*told["failing"], *told["different"])}
+            asked["only"] = [number for number, name, _ in results[0]["changes"] if name in apart]
+            asked["replayed"] *= _LONGER  # it may compile far more
+            alone = self._variant(folder, number, case, *variants[2], **asked)
             (result,) = self._processes([alone])
             same = compared(alone, results[0]) if result["status"] == "ok" else {}
             failing = {each.partition(":")[0] for each in same.get("failing", ())}
-            different = [each for each in told["different"] if each not in same.get("different", ())]
+            different = [each for each in told["different"] if not _is_like(each, same.get("different", ()))]
             told["inputs"] -= len(told["different"]) - len(different)
             told["failing"] = [each for each in told["failing"] if each.partition(":")[0] not in failing]
             told["different"] = different
@@ -793,6 +800,18 @@ def _is_doubtful(row: Json, usual: tuple[float, float] | None = None) -> bool:
     outputs, trained = usual or (max(1e-3, 16 * epsilon), max(1e-2, min(0.5, 256 * epsilon)))
     parts = ((row, outputs), (row.get("gradients"), trained), (row.get("state"), trained))
     return row.get("kind") == "compiled" and any(((p or {}).get("relative") or 0.0) > most for p, most in parts)
+
+
+def _is_like(told: str, others: Iterable[str]) -> bool:
+    """Whether one of the others says the same of the same input, by about as much: so many elements, so far apart."""
+    pairs = [one.partition(": ")[::2] for one in (told, *others)]
+    name, what = pairs[0]
+    alike = [other for its, other in pairs[1:] if its == name and _NUMBER.sub("N", other) == _NUMBER.sub("N", what)]
+    return any(_largest(what) <= _ALIKE * _largest(other) for other in alike)
+
+
+def _largest(text: str) -> float:
+    return max(map(float, _NUMBER.findall(text)), default=0.0)
 
 
 def _rounding_of(row: Json, moved: Json) -> float | None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from patcher.diagnose.bench import State
+from patcher.diagnose.better import operators_compiled, unrolls_less
 from patcher.harness.compare import chosen
 from patcher.harness.measured import Figures, Tree
 from patcher.search.judged import (
@@ -164,8 +165,19 @@ class _End:
             settings={setting.name: setting.value for setting in one.settings},
             fixes=fixes,
             files=tuple(self.search.bench.places.shown(file.path) for file in one.changed),
-            said=f"{told.against_eager} on this device ({told.device})" if slower else "",
+            said=f"{told.against_eager} on this device ({told.device})"
+            if slower
+            else _unrolled(best.state, self.base),
         )
+
+
+def _unrolled(now: State, was: State) -> str:
+    """What is said where more graphs start, for a loop is not unrolled any more or what was compiled was wrong."""
+    if not is_equal(was, "original") and was.figures("original"):
+        return "compiled as it was, results differ from eager"
+    before, after = operators_compiled(was, "original"), operators_compiled(now, "patched")
+    few = unrolls_less(now, was, "original")
+    return f"a loop is not unrolled any more: operators compiled {before:.0f} -> {after:.0f}" if few else ""
 
 
 def _chosen(state: State, tree: Tree) -> str:

@@ -15,12 +15,12 @@ from dataclasses import dataclass, field, replace
 from patcher.analysis import Analysis
 from patcher.diagnose.asked_settings import CAPTURING, GOING_ON, RECURRENT, asked_settings, is_unbounded
 from patcher.diagnose.bench import Bench, State, with_faster
-from patcher.diagnose.better import TIMED, Standing, standing
+from patcher.diagnose.better import TIMED, Standing, is_lost, standing, unrolls_less
 from patcher.diagnose.counted import counting
 from patcher.diagnose.events import Seen
-from patcher.diagnose.extents import CANDIDATES, distinct, extents, pays
+from patcher.diagnose.extents import CANDIDATES, distinct, extents, pays, steps
 from patcher.diagnose.groups import Group, groups
-from patcher.diagnose.relations import ZONE, Bundle, bundles, evidence, findings, related, traced
+from patcher.diagnose.relations import STEP, ZONE, Bundle, bundles, evidence, findings, related, traced
 from patcher.harness import plan
 from patcher.harness.compare import TREES
 from patcher.harness.measured import Replayed, Tree
@@ -151,6 +151,7 @@ class Optimizer:
         self._grow(forms)
         self._try_zones()
         self._prune()
+        self._try_steps()
         self._replay()
         self._confirm()
         self._try_fusions()
@@ -594,6 +595,28 @@ class Optimizer:
                 self._drop_bundle(zone, f"something gets more: {self._standing(one).told}")
             else:
                 self._round([one], _RESERVED + 0.1)
+
+    def _try_steps(self) -> None:
+        """What is compiled: the tensor statements of a function alone, where it never settles or unrolls its loops."""
+        wanted = self.settings.unsafe and "fixes" in self.parts and self.settings.wants(STEP, "compiled-step")
+        if not wanted or not is_lost(*self._now()):
+            return
+        found = steps(self.analysis.files, self.bench.places, self.settings.observed)
+        self.settings = replace(self.settings, extents=(*self.settings.extents, *found))
+        start = self.best.configuration if self.best else Configuration()
+        made = bundles(self.analysis.again(replace(self.settings_of(start), select=(STEP,))), self.bench.places)
+        for step in made[:CANDIDATES]:
+            one = self._of((*start.bundles, step), start)
+            state = None if self._is_over(_RESERVED + 0.1) else self._time(one)
+            if state is None or not is_verified(state):
+                self._drop_bundle(step, NOT_TRIED if state is None else why_not(state))
+            elif self._consider(one, state):
+                start = one
+            elif (now := self._span(state, "patched")) and unrolls_less(state, *self._now()) and self._settles(state):
+                self._keep(one, state, now)
+                start = one
+            else:
+                self._drop_bundle(step, self._not_faster(state))
 
     def _causes(self) -> tuple[Group, ...]:
         state, tree = self._now()

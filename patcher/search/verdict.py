@@ -186,7 +186,8 @@ class Verdict:
             why = "nothing was kept" if self._not_tried else "no fix gave fewer graphs"
             return [f"{now}: {why}. Nothing was changed.", *self._not_tried]
         now = ", ".join(f"{name} {_count(pair.before)} -> {_count(pair.after)}" for name, pair in pairs)
-        return [f"{now}, results equal", self._kept(), *filter(None, [self._replayed, self._how]), *self._not_tried]
+        lines = [f"{now}, results equal", self._kept(), self._replayed, self._how, self.said]
+        return [*filter(None, lines), *self._not_tried]
 
     def _kept(self) -> str:
         tried = [one for one in self.dropped if one.outcome != "not tried"]

@@ -79,7 +79,7 @@ class ScatteredBreaks(Rule):
         """Report the function ``node`` when a run has shown that it breaks all over."""
         assert isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
         extent = facts.ask(Variations).extent(node)
-        if extent is None or facts.ask(Clusters).is_left_out(node):
+        if extent is None or not extent.breaks or facts.ask(Clusters).is_left_out(node):
             return
         message = (
             f"`{node.name}` breaks all over, with what it calls ({extent.breaks} of {extent.of} places of a run that"
