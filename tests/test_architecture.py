@@ -25,7 +25,14 @@ TYPES = {"patcher.rule", "patcher.results", "patcher.settings"}
 WALLS: dict[str, set[str]] = {
     "fix_compile": {"rules", "patcher"},
     "fix_compile_pytest": set(),  # it is loaded wherever tests run
-    "rules": {"patcher.rule", "patcher.facts", "patcher.settings", "patcher.state_dict_source", "rules.examples"},
+    "rules": {
+        "patcher.rule",
+        "patcher.facts",
+        "patcher.observed",
+        "patcher.settings",
+        "patcher.state_dict_source",
+        "rules.examples",
+    },
     "rules.examples": {"patcher.rule"},
     "patcher.rule": {"patcher.facts", "patcher.settings"},
     "patcher.observed": set(),
@@ -277,7 +284,12 @@ WALLS: dict[str, set[str]] = {
         "patcher.search.verdict",
         "patcher.settings",
     },
-    "patcher.search.concluding": {"patcher.diagnose.bench", "patcher.harness", "patcher.search"},
+    "patcher.search.concluding": {
+        "patcher.diagnose.bench",
+        "patcher.diagnose.better",
+        "patcher.harness",
+        "patcher.search",
+    },
     "patcher.search.optimizing": {
         "patcher.analysis",
         "patcher.diagnose",
@@ -367,6 +379,7 @@ WALLS: dict[str, set[str]] = {
         "patcher.diagnose.diagnosis",
         "patcher.diagnose.events",
         "patcher.diagnose.places",
+        "patcher.observed",
         "patcher.settings",
     },
     "patcher.diagnose.counted": {

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from torch import nn
 from torch._dynamo.testing import CompileCounter
 from torch.utils._pytree import tree_leaves
 
@@ -16,7 +16,6 @@ from patcher.engine import patch
 from patcher.harness.run import _is_like
 from patcher.observed import observations
 from patcher.results import PatchResult
-from patcher.run.observing import Observer
 from patcher.settings import Extent, Settings
 from rules import load_rules
 from tests.test_observed import loaded, watched
@@ -51,3 +50,174 @@ def stepped(text: str, function: str, run: Callable[[Any], Any], folder: Path) -
     (folder / "patched.py").write_text(result.text)
     (folder / "plain.py").write_text(source)
     return result, loaded(folder / "plain.py"), loaded(folder / "patched.py")
+
+
+def compiled(module: Any, run: Callable[..., Any]) -> tuple[list[Any], CompileCounter, int]:
+    """What ``run`` gives compiled, with a counter of graphs and operators; and how many graphs were started."""
+    torch._dynamo.reset()
+    counter, started = CompileCounter(), [0]
+
+    def backend(graph: Any, inputs: Any) -> Any:
+        run_graph = counter(graph, inputs)
+
+        def starting(*args: Any) -> Any:
+            started[0] += 1
+            return run_graph(*args)
+
+        return starting
+
+    torch.manual_seed(0)
+    out = tree_leaves(run(module, lambda f: torch.compile(f, backend=backend)))
+    return out, counter, started[0]
+
+
+def eagerly(module: Any, run: Callable[..., Any]) -> list[Any]:
+    torch.manual_seed(0)
+    return tree_leaves(run(module, lambda f: f))
+
+
+def is_same(ours: list[Any], theirs: list[Any]) -> bool:
+    pairs = zip(ours, theirs, strict=True)
+    return all(a.dtype == b.dtype and torch.allclose(a, b, 1e-4, 1e-5) for a, b in pairs)
+
+
+OPTIMIZER = """\
+class Adam(torch.optim.Optimizer):
+    def __init__(self, parameters, lr=0.1):
+        super().__init__(parameters, {"lr": lr})
+
+    def update(self, p, group):
+        state = self.state[p]
+        # the first time
+        state["step"] += 1
+        state["mean"].lerp_(p.grad, 0.1)
+        rate = group["lr"] * math.sqrt(1 - 0.9 ** state["step"])
+        state["square"] = state["square"] * 0.9 + p.grad * p.grad
+        p.addcdiv_(state["mean"], state["square"].sqrt().add_(1e-6), value=-rate)
+
+    @torch.no_grad()
+    def step(self, update):
+        for group in self.param_groups:
+            for p in group["params"]:
+                if not self.state[p]:
+                    self.state[p].update(step=0, mean=torch.zeros_like(p), square=torch.zeros_like(p))
+                update(p, group)
+"""
+
+
+def trained(module: Any, compiling: Callable[[Any], Any] = lambda f: f) -> Any:
+    net = nn.Linear(4, 4)
+    optimizer = module.Adam(net.parameters())
+    update = compiling(optimizer.update)
+    for _ in range(12):
+        net(torch.randn(3, 4)).pow(2).mean().backward()
+        optimizer.step(update)
+        optimizer.zero_grad()
+    return [*net.parameters(), *(state["square"] for state in optimizer.state.values())]
+
+
+def test_what_an_optimizer_reads_through_itself_is_an_argument(tmp_path: Path) -> None:
+    result, plain, patched = stepped(OPTIMIZER, "Adam.update", trained, tmp_path)
+    assert "def _update_step(" in result.text
+    assert "# the first time" in result.text
+    assert 'state["square"] = _update_step(' in result.text, "what is written to an object, the caller writes"
+    expected = eagerly(plain, trained)
+    assert is_same(eagerly(patched, trained), expected)
+    before, after = compiled(plain, trained), compiled(patched, trained)
+    assert is_same(after[0], expected)
+    assert before[1].frame_count >= 8, "at each call, up to the limit"
+    assert after[1].frame_count <= 2, "of each shape"
+    assert after[2] == 24
+    assert any("`p.grad` is a float32 tensor" in one.assumption for one in result.fixed), "what it takes is said"
+
+
+LOOPS = {
+    "numpy": """\
+def walk(x, w, steps):
+    state, w = x.numpy(), w.numpy()
+    kept = np.zeros((steps, *state.shape), dtype=np.float32)
+    for step in range(steps):
+        losses = np.einsum("bd,bd->b", state, np.cos(state * (step + 1)))
+        state = state - 0.01 * losses[:, None] * w
+        kept[step] = state
+    return torch.from_numpy(kept.sum(0))
+""",
+    "lists": """\
+def walk(x, w, steps):
+    path, t = [], 0.0
+    while t < steps:
+        x = x + torch.tanh(x @ w.diag()) * math.exp(-t)
+        path.append((x * x).sum())
+        t += 1
+    return x, torch.stack(path)
+""",
+    "method": """\
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cell = nn.GRUCell(4, 4)
+
+    def forward(self, x, w, steps):
+        h = x
+        for step in range(steps):
+            h = self.cell(x, h)
+            x = x + w * h / (step + 1)
+        return x
+
+
+torch.manual_seed(1)
+walk = Net()
+""",
+}
+
+
+def walked(module: Any, compiling: Callable[[Any], Any] = lambda f: f) -> Any:
+    with torch.no_grad():
+        walk = compiling(module.walk)
+        return [walk(torch.rand(3, 4), torch.rand(4), steps) for steps in (20, 25, 30, 35)]
+
+
+@pytest.mark.parametrize("kind", LOOPS)
+def test_the_step_of_a_loop_is_compiled_and_python_runs_the_loop(kind: str, tmp_path: Path) -> None:
+    function = "Net.forward" if kind == "method" else "walk"
+    result, plain, patched = stepped(LOOPS[kind], function, walked, tmp_path)
+    assert "@torch.compiler.disable(recursive=False)" in result.text
+    expected = eagerly(plain, walked)
+    assert is_same(eagerly(patched, walked), expected)
+    before, after = compiled(plain, walked), compiled(patched, walked)
+    assert is_same(after[0], expected)
+    assert before[1].frame_count >= 4
+    assert before[1].op_count > 20 * after[1].op_count, "the loop was unrolled"
+    assert after[1].frame_count <= 6
+    assert after[2] >= 110, "of each turn"
+
+
+_LOOP = "    for i in range(9 * n):\n"
+STAYS = {
+    "few turns": "def f(x, n):\n    for i in range(n):\n        x = x * 2 + i\n    return x\n",
+    "nothing to compute": f"def f(x, n):\n    found = []\n{_LOOP}        found.append(n)\n    return x\n",
+    "read in a lambda": f"def f(x, n):\n    g = lambda: x\n{_LOOP}        x = x * 2 + g()\n    return x\n",
+    "it may stop in the midst": (
+        "def f(x, n):\n    for i in range(9 * n):\n        if x.sum() > 1e9:\n            return x * 2\n    return x\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("why", STAYS)
+def test_what_is_no_step_stays(why: str, tmp_path: Path) -> None:
+    result, _, _ = stepped(STAYS[why], "f", lambda module: [module.f(torch.ones(3), n) for n in (4, 5)], tmp_path)
+    assert result.fixed == ()
+
+
+@pytest.mark.parametrize(
+    ("told", "other", "alike"),
+    [
+        ("doubled: no NaN in 3 elements", "doubled: no NaN in 5 elements", True),
+        ("doubled: no NaN in 3 elements", "halved: no NaN in 3 elements", False),
+        ("doubled: output: differs by 0.3 relative", "doubled: output: differs by 1.2e-02 relative", False),
+        ("doubled: output: differs by 0.03 relative", "doubled: output: differs by 1.2e-02 relative", True),
+        ("doubled: raises ValueError", "doubled: no NaN in 5 elements", False),
+    ],
+)
+def test_what_compiling_the_original_makes_of_an_input_is_no_difference(told: str, other: str, alike: bool) -> None:
+    assert _is_like(told, [other]) is alike

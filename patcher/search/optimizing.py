@@ -599,7 +599,8 @@ class Optimizer:
     def _try_steps(self) -> None:
         """What is compiled: the tensor statements of a function alone, where it never settles or unrolls its loops."""
         wanted = self.settings.unsafe and "fixes" in self.parts and self.settings.wants(STEP, "compiled-step")
-        if not wanted or not is_lost(*self._now()):
+        wrong = not is_equal(*self._now())  # compiled as it is, it gives something else
+        if not wanted or not (wrong or is_lost(*self._now())):
             return
         found = steps(self.analysis.files, self.bench.places, self.settings.observed)
         self.settings = replace(self.settings, extents=(*self.settings.extents, *found))
@@ -612,9 +613,9 @@ class Optimizer:
                 self._drop_bundle(step, NOT_TRIED if state is None else why_not(state))
             elif self._consider(one, state):
                 start = one
-            elif (now := self._span(state, "patched")) and unrolls_less(state, *self._now()) and self._settles(state):
-                self._keep(one, state, now)
-                start = one
+            elif (wrong or unrolls_less(state, *self._now())) and self._settles(state):
+                self._keep(one, state, self._span(state, "patched") or Span(0, 0, 0))
+                start, wrong = one, False
             else:
                 self._drop_bundle(step, self._not_faster(state))
 

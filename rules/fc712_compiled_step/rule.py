@@ -31,7 +31,36 @@ from rules.fc712_compiled_step.steps import Steps
 
 
 class CompiledStep(Rule):
-    """TODO."""
+    """A function that is better compiled by its step: the statements that compute with tensors.
+
+    What it does:
+        Moves the statements of the function, or of the body of its loop, that compute with tensors into a function of
+        their own, its step. What they read through objects (``self.state[p]["mean"]``, ``p.grad``), and numbers that
+        differ from call to call, are its arguments; what they write to objects, the caller writes. The function is
+        marked ``@torch.compiler.disable(recursive=False)``: Python runs it, and what it calls is compiled. Of a
+        function that may be compiled itself the body moves into one that is marked so.
+        It needs a run that has shown what expressions hold. ``optimize`` tries it last, where calls fall back to eager
+        or many operators are compiled, one function at a time.
+
+    Why it breaks compilation:
+        A guard holds what is read through an object. Where that is a gradient that was freed, or a number that is
+        counted up, the function is compiled again at each call, up to the limit, and falls back to eager. A loop is
+        unrolled: the graph has its operators once for each turn, and there is a graph for each number of turns. With
+        100 turns of eight operators, compiling takes minutes and the step a second.
+
+    Fix safety:
+        Assumed: what is read through objects is the same before the step as in it. A factor that differs from call to
+        call is a tensor then (``p.add_(rate * m / d)`` for ``p.addcdiv_(m, d, value=rate)``), which rounds otherwise.
+        More graphs start where a loop is not unrolled. ``optimize`` compares results, gradients and state on recorded
+        and on changed inputs. Not fixed when:
+
+        - no run has seen the types,
+        - a statement returns, yields, or binds names in nested functions in the midst of the step,
+        - the file uses ``torch.jit.script``.
+
+    References:
+        PyTorch, "torch.compiler.disable" (``recursive=False``); "Regional compilation".
+    """
 
     code: ClassVar[str] = "FC712"
     name: ClassVar[str] = "compiled-step"

@@ -114,7 +114,7 @@ class Steps(Analysis):
         """Neighbours in ``body`` that begin and end with statements that compute and may be taken out."""
         runs: list[list[ast.stmt]] = [[]]
         for statement in body:
-            if self._stays(statement):
+            if self._stays(statement) or (loop and isinstance(statement, ast.Return)):
                 runs.append([])
             elif self.computes(statement) or runs[-1]:
                 runs[-1].append(statement)
@@ -254,9 +254,29 @@ class _Made:
             if not isinstance(node.ctx, ast.Load):
                 self._stored["{0}" + ast.unparse(node)] = None
             return
+        if isinstance(node, ast.Subscript) and self._is_row(node):
+            self._give(node, "{0}", (node,))
+            return
+        if node in self._replaced:
+            return
         called = node.func if isinstance(node, ast.Call) else None
+        if isinstance(node, ast.Call) and any(map(self._steps.is_numpy, node.args)) and not self._is_library(node.func):
+            for number in filter(self._is_varying, node.args):
+                self._give(number, f"{self._asarray}({{0}})", (number,))
         for child in ast.iter_child_nodes(node):
             self._hand_on(child.value if child is called and isinstance(child, ast.Attribute) else child)
+
+    def _is_row(self, node: ast.Subscript) -> bool:
+        """Whether it is a part of what the step is given, by a number that differs from call to call."""
+        varying = any(isinstance(n, ast.expr) and self._is_varying(n) for n in ast.walk(node.slice))
+        return varying and isinstance(node.ctx, ast.Load) and self._steps.is_array(node.value) and self._is_outer(node)
+
+    def _is_library(self, function: ast.expr) -> bool:
+        return (self._steps.syntax.qualified(function) or "").partition(".")[0] in ("numpy", "torch")
+
+    @property
+    def _asarray(self) -> str:
+        return self._steps.facts.writing.spelling("numpy.asarray", self._function)
 
     def _rescale(self, call: ast.Call) -> bool:
         """Write a call whose factor differs from call to call so that a tensor can take its place."""
@@ -299,14 +319,13 @@ class _Made:
     def _give_number(self, node: ast.expr, beside: ast.expr) -> None:
         """A 0-d tensor, in which a number is as exact as in Python; an array of the dtype that it would take."""
         seen, writing = self._steps.seen(node), self._steps.facts.writing
-        asarray = writing.spelling("numpy.asarray", self._function)
         if seen is not None and seen.kinds <= _SCALARS:
-            self._give(node, f"{asarray}({{0}})", (node,))
+            self._give(node, f"{self._asarray}({{0}})", (node,))
             return
         if self._steps.is_numpy(beside):
             near = beside if self._is_outer(beside) else next(iter(self._arrays()), None)
             if near is not None:
-                self._give(node, f"{asarray}({{0}}, {{1}}.dtype)", (node, near))
+                self._give(node, f"{self._asarray}({{0}}, {{1}}.dtype)", (node, near))
                 return
         elif seen is not None and "float" in seen.kinds:
             torch = writing.spelling("torch", self._function)
@@ -321,12 +340,14 @@ class _Made:
 
     def _give(self, node: ast.expr, template: str, parts: tuple[ast.expr, ...]) -> None:
         """A parameter in the place of ``node``, for what ``template`` makes of ``parts``."""
-        key, number = template + ast.unparse(node), 1
-        parameter = wish = self._given[key][0] if key in self._given else _word(node)
-        while key not in self._given and parameter in {*(name for name, _ in self._given.values()), *self._taken}:
-            parameter, number = f"{wish}_{number + 1}", number + 1
+        key, word = template + ast.unparse(node), _word(node)
+        free = (w for w in (word, f"{word}_value", *(f"{word}_{n}" for n in range(2, 99))) if self._is_free(w))
+        parameter = self._given[key][0] if key in self._given else next(free)
         self._given[key] = parameter, Code(template, parts)
         self._replaced[node] = Code(parameter)
+
+    def _is_free(self, word: str) -> bool:
+        return word not in self._taken and all(word != parameter for parameter, _ in self._given.values())
 
     def _is_outer(self, node: ast.AST) -> bool:
         """Whether it can be evaluated above the step: it names nothing that the step binds before it."""
