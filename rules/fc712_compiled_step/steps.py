@@ -102,6 +102,20 @@ class Steps(Analysis):
         seen = self.seen(node)
         return seen is not None and seen.kinds == {_ARRAY}
 
+    def is_chain(self, node: ast.Attribute | ast.Subscript) -> bool:
+        """Whether it reads what an object keeps that is neither a module, nor a tensor, but for its gradient."""
+        base: ast.expr = node
+        while isinstance(base, (ast.Attribute, ast.Subscript)):
+            if isinstance(base, ast.Subscript) and not isinstance(base.slice, (ast.Constant, ast.Name, ast.Attribute)):
+                return False
+            base = base.value
+        if not isinstance(base, ast.Name) or base.id in self.syntax.imports:
+            return False
+        owner = self.inference.of(node.value)
+        if self.is_array(node.value):
+            return isinstance(node, ast.Attribute) and node.attr == "grad"
+        return owner.kind is not Kind.MODULE
+
     def computes(self, statement: ast.stmt) -> int:
         """How many operators are written in it."""
         return sum(
@@ -127,11 +141,17 @@ class Steps(Analysis):
     def _stays(self, statement: ast.stmt) -> bool:
         """Whether it leaves its block, binds names in odd ways, or is a loop that is gone through often."""
         inside = [n for n in ast.walk(statement) if n is not statement or not isinstance(n, ast.Return)]
-        loops = any(isinstance(n, _LOOPS) and self._most(n) >= _MANY * max(1, self._first(n)) for n in inside)
-        return loops or not self.syntax.alone(statement) or any(isinstance(n, _LEAVING) for n in inside)
+        loops = any(isinstance(n, _LOOPS) and self._is_own(n) for n in inside)
+        deeper = hasattr(statement, "body")  # where it may not run, nothing is read from objects or written to them
+        made = any(isinstance(n, (ast.Attribute, ast.Subscript)) and not isinstance(n.ctx, ast.Load) for n in inside)
+        odd = any(isinstance(n, _LEAVING) for n in inside)
+        return loops or odd or (deeper and made) or not self.syntax.alone(statement)
 
-    def _first(self, loop: ast.AST) -> int:
-        return self._most(loop.iter) if isinstance(loop, ast.For) else 0
+    def _is_own(self, loop: ast.For | ast.While) -> bool:
+        """Whether a loop has a step of its own: it is gone through often, or reads tensors through objects."""
+        read = (n for s in loop.body for n in ast.walk(s) if isinstance(n, (ast.Attribute, ast.Subscript)))
+        first = self._most(loop.iter) if isinstance(loop, ast.For) else 0
+        return self._most(loop) >= _MANY * max(1, first) or any(self.is_array(n) and self.is_chain(n) for n in read)
 
 
 class _Made:
@@ -247,7 +267,7 @@ class _Made:
             return
         if isinstance(node, ast.BinOp) and self._lift(node):
             return
-        if isinstance(node, (ast.Attribute, ast.Subscript)) and self._is_outer(node) and self._is_chain(node):
+        if isinstance(node, (ast.Attribute, ast.Subscript)) and self._is_outer(node) and self._steps.is_chain(node):
             self._give(node, "{0}", (node,))
             if self._steps.is_array(node):
                 self._read = self._read or ast.unparse(node)
@@ -358,20 +378,6 @@ class _Made:
             for d in self._flow.reaching.get(n, ())
         )
 
-    def _is_chain(self, node: ast.Attribute | ast.Subscript) -> bool:
-        """Whether it reads what an object keeps that is neither a module, nor a tensor, but for its gradient."""
-        base: ast.expr = node
-        while isinstance(base, (ast.Attribute, ast.Subscript)):
-            if isinstance(base, ast.Subscript) and not isinstance(base.slice, (ast.Constant, ast.Name, ast.Attribute)):
-                return False
-            base = base.value
-        if not isinstance(base, ast.Name) or base.id in self._steps.syntax.imports:
-            return False
-        owner = self._steps.inference.of(node.value)
-        if self._steps.is_array(node.value):
-            return isinstance(node, ast.Attribute) and node.attr == "grad"
-        return owner.kind is not Kind.MODULE
-
     # --- what it needs and leaves -----------------------------------------------------------------------------------
 
     def _reads(self) -> Iterator[ast.Name]:
@@ -392,6 +398,9 @@ class _Made:
             outer = {d for d in self._flow.reaching[name] if d.node not in self._inside}
             if any(d.how == "unbound" for d in outer):
                 return None
+            values = [d.value for d in outer if isinstance(d.value, (ast.Attribute, ast.Subscript))]
+            if self._steps.is_array(name) and any(map(self._steps.is_chain, values)):
+                self._read = self._read or ast.unparse(values[0])
             found.update({name.id: None} if outer else {})
         return list(found)
 
