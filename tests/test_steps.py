@@ -221,3 +221,57 @@ def test_what_is_no_step_stays(why: str, tmp_path: Path) -> None:
 )
 def test_what_compiling_the_original_makes_of_an_input_is_no_difference(told: str, other: str, alike: bool) -> None:
     assert _is_like(told, [other]) is alike
+
+
+KEEPER = """\
+class Keeper:
+    def __init__(self):
+        self.mean, self.rows, self.seen, self.table = torch.ones(3), [torch.ones(3)] * 4, [], {{}}
+        self.on, self.count = False, 0
+
+    def scaled(self, x):
+        return x * self.mean
+
+    def f(self, x, n):
+{body}
+"""
+#: What lies between reading, computing and writing, in an order that a step must not change.
+ORDERS = {
+    "written and not read before": "self.last = x * 2\ny = self.last + self.mean\nreturn y",
+    "read where a branch says so": "y = x + self.mean\nif self.on:\n    y = y * self.table['w']\nreturn y * 2",
+    "read in a conditional expression": "y = (self.table['w'] if self.on else x) * self.mean\nreturn y",
+    "read in a comprehension": "y = sum(self.rows[i] * x for i in range(4))\nreturn y + self.mean",
+    "read on the host after a write in place": (
+        "y = (x * self.mean).add_(1)\nz = y.mul_(2)\nk = float(y.sum())\nreturn z * k"
+    ),
+    "a container, before and after": (
+        "y = x * self.mean\nself.seen.append(y * 2)\nself.count = len(self.seen)\nreturn y + self.count"
+    ),
+    "a method that reads what is written": "self.mean = self.mean * 0.5\ny = self.scaled(x) + 1\nreturn y",
+    "a host number that the step makes": (
+        "y = x * self.mean\nk = y.shape[0]\ny = y * k\nself.count += k\nreturn y + self.count"
+    ),
+    "a name that is bound by chance": (
+        "if n > 4:\n    z = x * self.mean\nelse:\n    z = x + self.mean\ny = z * 2\nreturn y"
+    ),
+    "two names for one object": "me = self\nme.mean = self.mean * 2\ny = me.mean + self.mean\nreturn y",
+    "read by a nested function": "y = x * self.mean\ng = lambda: y\ny = y * self.mean\nreturn g() + y",
+    "a row that the turn chooses": "for i in range(n):\n    x = x * self.rows[i % 4] + i\nreturn x",
+    "a loop that leaves": "for row in self.rows:\n    x = x * row\n    if n > 4:\n        break\nreturn x * self.mean",
+    "written through an index": "self.rows[0] = x * self.rows[1]\nx[0] = 5.0\ny = x * self.rows[0]\nreturn y",
+}
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_step_changes_no_order(order: str, tmp_path: Path) -> None:
+    body = ORDERS[order].replace("\n", "\n        ")
+    text = KEEPER.format(body=f"        {body}")
+
+    def kept(module: Any, compiling: Callable[[Any], Any] = lambda f: f) -> Any:
+        keeper = module.Keeper()
+        out = [compiling(keeper.f)(torch.rand(3), n) for n in (3, 4, 5)]
+        return out, keeper.mean, keeper.rows, keeper.seen, torch.tensor(keeper.count)
+
+    _, plain, patched = stepped(text, "Keeper.f", kept, tmp_path)
+    expected = eagerly(plain, kept)
+    assert is_same(eagerly(patched, kept), expected)

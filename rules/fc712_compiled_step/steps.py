@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -166,6 +167,8 @@ class _Made:
         self._given: dict[str, tuple[str, Code]] = {}  # what is handed on -> the parameter, and how it is written
         self._replaced: dict[ast.AST, Code] = {}
         self._stored: dict[str, None] = {}
+        self._words: dict[str, str] = {}  # what is read from objects, or written -> what it is called there
+        self._new: set[str] = set()  # of it, what nothing reads before
         self._kept: dict[ast.stmt, tuple[str, ast.expr]] = {}  # what puts a result into a container -> its name, and it
         self._read = ""
 
@@ -175,32 +178,34 @@ class _Made:
         self._kept = {s: found for s in self._body if (found := self._result(s)) is not None}
         self._roots: list[ast.AST] = [self._kept[s][1] if s in self._kept else s for s in self._body]
         self._inside = {n for s in self._roots for n in ast.walk(s)}
-        self._bound = {d.name for n in self._inside if (d := self._flow.by_node.get(n)) is not None}
         self._taken = {n.id for n in self._inside if isinstance(n, ast.Name)}
         for root in self._roots:
             self._hand_on(root)
         handed, left = self._handed(), self._left()
-        if handed is None or left is None or not (self._read or self._loop):
+        if handed is None or left is None or not (self._read or self._loop) or self._is_seen_elsewhere(handed):
             return None
-        if self._flow.captured & {*handed, *left} or (self._stored and "self" in handed):
-            return None
-        stored = [key for key in self._stored if key in self._given]
-        given = [*((n, Code(n)) for n in handed), *self._given.values()]
-        call = _spread(f"{name}(", [code for _, code in given], ")")
-        kept = [*left, *(self._given[key][0] for key in stored), *(word for word, _ in self._kept.values())]
-        body = [self._spelled(s) for s in self._body]
+        given = [*((n, Code(n)) for n in handed), *(one for key, one in self._given.items() if key not in self._new)]
+        stored, results = [self._given[key] for key in self._stored], [word for word, _ in self._kept.values()]
+        call, body = _spread(f"{name}(", [code for _, code in given], ")"), [self._spelled(s) for s in self._body]
+        kept = [*left, *(parameter for parameter, _ in stored), *results]
+        targets = [*map(Code, left), *(code for _, code in stored), *map(Code, results)]
         if isinstance(last := self._body[-1], ast.Return):
-            if kept or last.value is None:
+            if kept or self._below or last.value is None:
                 return None
             call = Code("return {0}", (call,))
         elif kept:
             body.append(Code(f"return {', '.join(kept)}"))
-            names = [word for word, _ in self._kept.values()]
-            targets = [*map(Code, left), *(self._given[key][1] for key in stored), *map(Code, names)]
             call = Code(_spread("", targets, f" = {{{len(targets)}}}").template, (*targets, call))
         made = block(Code(f"def {name}({', '.join(parameter for parameter, _ in given)}):"), body)
         weight = sum(map(self._steps.computes, self._body))
         return Step(tuple(self._parts(call)), made, weight, self._read, self._loop is not None)
+
+    def _is_seen_elsewhere(self, handed: list[str]) -> bool:
+        """Whether a nested function sees a name of the step, or the step may see what the caller writes to an object."""
+        roots = {re.split(r"\W", key.removeprefix("{0}"), maxsplit=1)[0] for key in self._stored}
+        bound = {d.name for n in self._inside if (d := self._flow.by_node.get(n)) is not None}
+        words = [word for key, word in self._words.items() if any(word == self._words[s] for s in self._stored)]
+        return bool(self._flow.captured & {*handed, *bound} or roots & {*handed}) or len(words) > len(self._stored)
 
     def _result(self, statement: ast.stmt) -> tuple[str, ast.expr] | None:
         """What ``container.append(value)`` puts there, where it is computed, with a name; None for anything else."""
@@ -263,36 +268,50 @@ class _Made:
 
     def _hand_on(self, node: ast.AST) -> None:
         """Replace what is read through objects, and numbers that differ from call to call, by parameters."""
-        if isinstance(node, ast.Call) and self._rescale(node):
+        if isinstance(node, (ast.Attribute, ast.Subscript)) and self._hand_on_part(node):
             return
-        if isinstance(node, ast.BinOp) and self._lift(node):
+        if (isinstance(node, ast.Call) and self._rescale(node)) or (isinstance(node, ast.BinOp) and self._lift(node)):
             return
-        if isinstance(node, (ast.Attribute, ast.Subscript)) and self._is_outer(node) and self._steps.is_chain(node):
-            self._give(node, "{0}", (node,))
-            if self._steps.is_array(node):
-                self._read = self._read or ast.unparse(node)
-            if not isinstance(node.ctx, ast.Load):
-                self._stored["{0}" + ast.unparse(node)] = None
-            return
-        if isinstance(node, ast.Subscript) and self._is_row(node):
-            self._give(node, "{0}", (node,))
-            return
-        if node in self._replaced:
-            return
-        called = node.func if isinstance(node, ast.Call) else None
-        if isinstance(node, ast.Call) and any(map(self._steps.is_numpy, node.args)) and not self._is_library(node.func):
-            for number in filter(self._is_varying, node.args):
+        children = list(ast.iter_child_nodes(node))
+        if isinstance(node, ast.Assign):
+            children = [node.value, *node.targets]  # as they are evaluated
+        elif isinstance(node, ast.Call):
+            self._hand_on_indices(node)
+            own = node.func.value if isinstance(node.func, ast.Attribute) else node.func
+            children = [own, *node.args, *(k.value for k in node.keywords)]
+        for child in children:
+            if child not in self._replaced:
+                self._hand_on(child)
+
+    def _hand_on_part(self, node: ast.Attribute | ast.Subscript) -> bool:
+        """What an object keeps, or a part of a tensor by a number that differs from call to call."""
+        stored = not isinstance(node.ctx, ast.Load)
+        if not self._is_outer(node):
+            return False
+        if self._steps.is_chain(node):
+            key = "{0}" + ast.unparse(node)
+            self._words[key] = _word(node)
+            if stored and key not in self._given and isinstance(self._steps.syntax.parents[node], ast.Assign):
+                self._new.add(key)
+            self._read = self._read or ("" if stored or not self._steps.is_array(node) else ast.unparse(node))
+            self._stored.update({key: None} if stored else {})
+        elif stored or not self._is_row(node):
+            return False
+        self._give(node, "{0}", (node,))
+        return True
+
+    def _hand_on_indices(self, call: ast.Call) -> None:
+        """Numbers beside arrays of NumPy, given to a function of the project, which may index with them."""
+        library = (self._steps.syntax.qualified(call.func) or "").partition(".")[0] in ("numpy", "torch")
+        if not library and any(map(self._steps.is_numpy, call.args)):
+            for number in filter(self._is_varying, call.args):
                 self._give(number, f"{self._asarray}({{0}})", (number,))
-        for child in ast.iter_child_nodes(node):
-            self._hand_on(child.value if child is called and isinstance(child, ast.Attribute) else child)
 
-    def _is_row(self, node: ast.Subscript) -> bool:
-        """Whether it is a part of what the step is given, by a number that differs from call to call."""
-        varying = any(isinstance(n, ast.expr) and self._is_varying(n) for n in ast.walk(node.slice))
-        return varying and isinstance(node.ctx, ast.Load) and self._steps.is_array(node.value) and self._is_outer(node)
-
-    def _is_library(self, function: ast.expr) -> bool:
-        return (self._steps.syntax.qualified(function) or "").partition(".")[0] in ("numpy", "torch")
+    def _is_row(self, node: ast.Attribute | ast.Subscript) -> bool:
+        """Whether it is a part of a tensor by a number that differs from call to call."""
+        if not isinstance(node, ast.Subscript) or not self._steps.is_array(node.value):
+            return False
+        return any(isinstance(n, ast.expr) and self._is_varying(n) for n in ast.walk(node.slice))
 
     @property
     def _asarray(self) -> str:
@@ -369,14 +388,16 @@ class _Made:
     def _is_free(self, word: str) -> bool:
         return word not in self._taken and all(word != parameter for parameter, _ in self._given.values())
 
-    def _is_outer(self, node: ast.AST) -> bool:
-        """Whether it can be evaluated above the step: it names nothing that the step binds before it."""
+    def _is_outer(self, node: ast.expr) -> bool:
+        """Whether it can be evaluated above the step, and always is: it names nothing that the step binds before it."""
+        syntax, ahead = self._steps.syntax, self._steps.facts.writing.why_not_ahead
         names = (n for n in ast.walk(node) if isinstance(n, ast.Name))
-        return not any(
+        bound = any(
             d.node in self._inside and (d.node.lineno, d.node.col_offset) < (n.lineno, n.col_offset)  # type: ignore[attr-defined]
             for n in names
             for d in self._flow.reaching.get(n, ())
         )
+        return not bound and syntax.statement_of(node) in self._body and not ahead(node)
 
     # --- what it needs and leaves -----------------------------------------------------------------------------------
 
@@ -426,11 +447,12 @@ def _spread(before: str, parts: Sequence[Code], after: str) -> Code:
 
 def _written(statement: ast.stmt) -> set[str]:
     """What it writes, as code says it."""
-    nodes = (n for n in ast.walk(statement) if isinstance(n, (ast.Name, ast.Attribute, ast.Subscript)))
-    own = {ast.unparse(n) for n in nodes if not isinstance(n.ctx, ast.Load)}
-    called = statement.value if isinstance(statement, ast.Expr) else None
-    through = isinstance(called, ast.Call) and isinstance(called.func, ast.Attribute)
-    return own | ({ast.unparse(called.func.value)} if through else set())  # type: ignore[union-attr]
+    nodes = [n for n in ast.walk(statement) if isinstance(n, (ast.Name, ast.Attribute, ast.Subscript))]
+    called = {n.func for n in ast.walk(statement) if isinstance(n, ast.Call)}
+    alone = statement.value.func if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) else None
+    through = (n for n in nodes if isinstance(n, ast.Attribute) and n in called)
+    own = {ast.unparse(n.value) for n in through if n is alone or n.attr.endswith("_")}
+    return own | {ast.unparse(n) for n in nodes if not isinstance(n.ctx, ast.Load)}
 
 
 def _word(node: ast.AST) -> str:
