@@ -12,7 +12,20 @@ from torch import nn
 from torch._dynamo.testing import CompileCounter
 from torch.utils._pytree import tree_leaves
 
+from patcher.diagnose.bench import State
+from patcher.diagnose.better import unrolls_less
 from patcher.engine import patch
+from patcher.harness.compare import Judgement
+from patcher.harness.measured import (
+    CallFigures,
+    CaseResult,
+    Counts,
+    Environment,
+    Figures,
+    Measurement,
+    Origin,
+    Results,
+)
 from patcher.harness.run import _is_like
 from patcher.observed import observations
 from patcher.results import PatchResult
@@ -207,6 +220,49 @@ STAYS = {
 def test_what_is_no_step_stays(why: str, tmp_path: Path) -> None:
     result, _, _ = stepped(STAYS[why], "f", lambda module: [module.f(torch.ones(3), n) for n in (4, 5)], tmp_path)
     assert result.fixed == ()
+
+
+def counted(graphs: int, operators: int, launches: int, recompiles: int = 0, dropped: int = 0) -> Figures:
+    calls = (CallFigures(0.1, 0, 0, 0, launches, operators * launches),)
+    return Figures(
+        calls=calls,
+        settled=calls,
+        counts=Counts(recompiles=recompiles, dropped_frames=dropped),
+        launches=launches,
+        operators=operators * launches,
+        origins=(Origin("net.py:1", "f", False, False, graphs, launches, operators * launches),),
+    )
+
+
+def state_of(figures: Figures) -> State:
+    variants = tuple(
+        Measurement(tree, "compiled", "default", "ok", figures=figures) for tree in ("original", "patched")
+    )
+    nowhere = Environment("2.13", "3.11", "cpu", None, "", 1)
+    case = CaseResult("case", 1e-3, False, None, None, variants, ())
+    told = ("fix-compile", (), None, None, "", ("default",), "eager", "bitwise", True, (), nowhere, "", 1.0, (case,))
+    return State((), Results(*told), Judgement(()), (), ())
+
+
+UNROLLED = counted(graphs=3, operators=400, launches=3, recompiles=2)
+
+
+@pytest.mark.parametrize(
+    ("now", "was", "less"),
+    [
+        (counted(1, 5, 240), UNROLLED, True),
+        (counted(1, 5, 240, recompiles=3), UNROLLED, False),
+        (counted(1, 5, 240, dropped=1), UNROLLED, False),
+        (counted(1, 5, 100), UNROLLED, False),  # much of it runs eagerly
+        (counted(40, 5, 240), UNROLLED, False),  # each turn is compiled
+        (counted(1, 20, 60), counted(graphs=1, operators=1200, launches=1), True),
+        (counted(1, 30, 40), counted(graphs=1, operators=1200, launches=1), False),  # blocks of a deep model
+        (counted(1, 5, 40), counted(graphs=1, operators=200, launches=1), False),
+    ],
+)
+def test_a_step_is_worth_more_graphs_where_far_less_is_compiled(now: Figures, was: Figures, less: bool) -> None:
+    assert unrolls_less(state_of(now), state_of(was), "original") is less
+    assert not unrolls_less(state_of(was), state_of(now), "original")
 
 
 @pytest.mark.parametrize(

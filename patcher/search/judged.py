@@ -16,6 +16,7 @@ from patcher.search.verdict import GRAPHS, UNITS, Fate
 from patcher.settings import TorchSetting
 
 SHARE = 0.03  # of the time: quartiles of few passes are narrow by chance, and less than this is no gain
+_NOTHING = "nothing was compared"
 _ROUGH = 0.05  # of what is measured once
 WEIGHTS = "weights after build(): "  # what begins a difference that is there before anything is called
 FIRST_STRATEGIES = (("dynamic-dim", "maybe"),)  # strategies to begin with: marks that keep nothing from being compiled
@@ -164,11 +165,16 @@ def is_equal(state: State, tree: Tree) -> bool:
     return not any(apart_from_eager(state, tree))
 
 
+def is_wrong(state: State, tree: Tree) -> bool:
+    """Whether compiled code was compared, and computes something else than the original does eagerly."""
+    return any(text != _NOTHING for text in apart_from_eager(state, tree))
+
+
 def apart_from_eager(state: State, tree: Tree) -> Iterator[str]:
     """Yield how compiled results differ from those of the original in eager mode."""
     for case in state.results.cases:
         one = case.comparison(tree, "compiled", state.results.modes[0])
-        yield from ("nothing was compared",) if one is None else apart(one, case.tolerance)
+        yield from (_NOTHING,) if one is None else apart(one, case.tolerance)
 
 
 def unrepeated(state: State) -> str:

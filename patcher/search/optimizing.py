@@ -39,6 +39,7 @@ from patcher.search.judged import (
     is_equal,
     is_less,
     is_verified,
+    is_wrong,
     settles,
     span_of,
     told,
@@ -599,7 +600,7 @@ class Optimizer:
     def _try_steps(self) -> None:
         """What is compiled: the tensor statements of a function alone, where it never settles or unrolls its loops."""
         wanted = self.settings.unsafe and "fixes" in self.parts and self.settings.wants(STEP, "compiled-step")
-        wrong = not is_equal(*self._now())  # compiled as it is, it gives something else
+        wrong = is_wrong(*self._now())
         if not wanted or not (wrong or is_lost(*self._now())):
             return
         found = steps(self.analysis.files, self.bench.places, self.settings.observed)

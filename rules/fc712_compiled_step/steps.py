@@ -185,27 +185,30 @@ class _Made:
         if handed is None or left is None or not (self._read or self._loop) or self._is_seen_elsewhere(handed):
             return None
         given = [*((n, Code(n)) for n in handed), *(one for key, one in self._given.items() if key not in self._new)]
-        stored, results = [self._given[key] for key in self._stored], [word for word, _ in self._kept.values()]
-        call, body = _spread(f"{name}(", [code for _, code in given], ")"), [self._spelled(s) for s in self._body]
-        kept = [*left, *(parameter for parameter, _ in stored), *results]
-        targets = [*map(Code, left), *(code for _, code in stored), *map(Code, results)]
-        if isinstance(last := self._body[-1], ast.Return):
-            if kept or self._below or last.value is None:
-                return None
-            call = Code("return {0}", (call,))
-        elif kept:
-            body.append(Code(f"return {', '.join(kept)}"))
-            call = Code(_spread("", targets, f" = {{{len(targets)}}}").template, (*targets, call))
+        call = self._called(_spread(f"{name}(", [code for _, code in given], ")"), left)
+        if call is None:
+            return None
+        kept = [*left, *(self._given[key][0] for key in self._stored), *(word for word, _ in self._kept.values())]
+        body = [*map(self._spelled, self._body), *([Code(f"return {', '.join(kept)}")] if kept else [])]
         made = block(Code(f"def {name}({', '.join(parameter for parameter, _ in given)}):"), body)
         weight = sum(map(self._steps.computes, self._body))
         return Step(tuple(self._parts(call)), made, weight, self._read, self._loop is not None)
 
+    def _called(self, call: Code, left: list[str]) -> Code | None:
+        """The statement that calls the step, and binds or writes what it gives; None where it cannot be one."""
+        results = (word for word, _ in self._kept.values())
+        targets = [*map(Code, left), *(self._given[key][1] for key in self._stored), *map(Code, results)]
+        if isinstance(last := self._body[-1], ast.Return):
+            return None if targets or self._below or last.value is None else Code("return {0}", (call,))
+        return Code(_spread("", targets, f" = {{{len(targets)}}}").template, (*targets, call)) if targets else call
+
     def _is_seen_elsewhere(self, handed: list[str]) -> bool:
-        """Whether a nested function sees a name of the step, or the step may see what the caller writes to an object."""
+        """Whether a nested function sees a name of the step, or the step an object that the caller writes to."""
         roots = {re.split(r"\W", key.removeprefix("{0}"), maxsplit=1)[0] for key in self._stored}
         bound = {d.name for n in self._inside if (d := self._flow.by_node.get(n)) is not None}
         words = [word for key, word in self._words.items() if any(word == self._words[s] for s in self._stored)]
-        return bool(self._flow.captured & {*handed, *bound} or roots & {*handed}) or len(words) > len(self._stored)
+        seen = self._flow.captured & {*handed, *bound} or roots & {*handed}
+        return bool(seen) or len(words) > len(self._stored)
 
     def _result(self, statement: ast.stmt) -> tuple[str, ast.expr] | None:
         """What ``container.append(value)`` puts there, where it is computed, with a name; None for anything else."""
