@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import keyword
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -27,11 +28,11 @@ _SCALARS = frozenset({"numpy.float64", "numpy.float32", "numpy.int64"})
 _HOLDERS = frozenset({"list", "set", "dict", "collections.deque", "collections.defaultdict"})
 #: Where a number that differs from call to call is given as a number, a tensor takes its place so.
 _SCALED = {
-    "add": "{0}.add{1}({3} * {2})",
-    "sub": "{0}.sub{1}({3} * {2})",
-    "addcmul": "{0}.add{1}({4} * {2} * {3})",
-    "addcdiv": "{0}.add{1}({4} * {2} / {3})",
-    "lerp": "{0}.add{1}({3} * ({2} - {0}))",
+    "add": "{2} * {1}",
+    "sub": "{2} * {1}",
+    "addcmul": "{3} * {1} * {2}",
+    "addcdiv": "{3} * {1} / {2}",
+    "lerp": "{2} * ({1} - {0})",
 }
 _PLAIN = frozenset({"add", "sub", "mul", "div", "pow"})
 
@@ -174,13 +175,7 @@ class _Made:
 
     def step(self, name: str) -> Step | None:
         """The step; None where it cannot be made, or nothing is gained."""
-        self._sort()
-        self._kept = {s: found for s in self._body if (found := self._result(s)) is not None}
-        self._roots: list[ast.AST] = [self._kept[s][1] if s in self._kept else s for s in self._body]
-        self._inside = {n for s in self._roots for n in ast.walk(s)}
-        self._taken = {n.id for n in self._inside if isinstance(n, ast.Name)}
-        for root in self._roots:
-            self._hand_on(root)
+        self._prepare()
         handed, left = self._handed(), self._left()
         if handed is None or left is None or not (self._read or self._loop) or self._is_seen_elsewhere(handed):
             return None
@@ -193,6 +188,16 @@ class _Made:
         made = block(Code(f"def {name}({', '.join(parameter for parameter, _ in given)}):"), body)
         weight = sum(map(self._steps.computes, self._body))
         return Step(tuple(self._parts(call)), made, weight, self._read, self._loop is not None)
+
+    def _prepare(self) -> None:
+        """Find what belongs to it, and what of that it is given."""
+        self._sort()
+        self._kept = {s: found for s in self._body if (found := self._result(s)) is not None}
+        self._roots: list[ast.AST] = [self._kept[s][1] if s in self._kept else s for s in self._body]
+        self._inside = {n for s in self._roots for n in ast.walk(s)}
+        self._taken = {n.id for n in self._inside if isinstance(n, ast.Name)}
+        for root in self._roots:
+            self._hand_on(root)
 
     def _called(self, call: Code, left: list[str]) -> Code | None:
         """The statement that calls the step, and binds or writes what it gives; None where it cannot be one."""
@@ -329,19 +334,16 @@ class _Made:
             self._hand_on(call.func.value)
             self._give_number(call.args[0], call.func.value)
             return True
-        factors = [*(k.value for k in call.keywords), *(call.args[1:] if name == "lerp" else ())]
-        if name not in _SCALED or len(factors) != 1 or not self._is_varying(factors[0]):
+        tensors, factors = (call.args[:1], call.args[1:]) if name == "lerp" else (call.args, [])
+        factors = [*factors, *(k.value for k in call.keywords)]
+        fits = len(tensors) == 1 + name.startswith("addc") and len(factors) == 1
+        if name not in _SCALED or not fits or not self._is_varying(factors[0]):
             return False
-        tensors = call.args[:1] if name == "lerp" else call.args
         for part in (call.func.value, *tensors):
             self._hand_on(part)
         self._give_number(factors[0], call.func.value)
-        spelled = [respelled(part, self._replaced) for part in (call.func.value, *tensors, factors[0])]
-        parts = (spelled[0], Code(mark), *spelled[1:])
-        template = _SCALED[name].replace("{1}", mark)
-        if template.count("{") < len(parts) - 1:
-            return False
-        self._replaced[call] = Code(_renumbered(template), (spelled[0], *spelled[1:]))
+        parts = tuple(respelled(part, self._replaced) for part in (call.func.value, *tensors, *factors))
+        self._replaced[call] = Code(f"{{0}}.{'sub' if name == 'sub' else 'add'}{mark}({_SCALED[name]})", parts)
         return True
 
     def _lift(self, node: ast.BinOp) -> bool:
@@ -462,14 +464,7 @@ def _word(node: ast.AST) -> str:
     """A name for what ``node`` reads."""
     match node:
         case ast.Name(id=name) | ast.Attribute(attr=name) | ast.Subscript(slice=ast.Constant(value=str(name))):
-            return name.lower() if name.isidentifier() else "given"
+            return name.lower() if name.isidentifier() and not keyword.iskeyword(name) else "given"
         case ast.Subscript(value=value) | ast.UnaryOp(operand=value):
             return _word(value)
     return "factor"
-
-
-def _renumbered(template: str) -> str:
-    """The places without that of the mark."""
-    for number in (2, 3, 4):
-        template = template.replace(f"{{{number}}}", f"{{{number - 1}}}")
-    return template
