@@ -165,9 +165,7 @@ class _End:
             settings={setting.name: setting.value for setting in one.settings},
             fixes=fixes,
             files=tuple(self.search.bench.places.shown(file.path) for file in one.changed),
-            said=f"{told.against_eager} on this device ({told.device})"
-            if slower
-            else _unrolled(best.state, self.base),
+            said=f"{told.against_eager} on this device ({told.device})" if slower else _unrolled(best.state, self.base),
         )
 
 
