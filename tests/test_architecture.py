@@ -14,8 +14,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 PURE = {
-    "__future__", "ast", "builtins", "collections", "dataclasses", "enum", "functools", "itertools", "math", "operator",
-    "re", "typing",
+    "__future__", "ast", "builtins", "collections", "dataclasses", "enum", "functools", "itertools", "keyword", "math",
+    "operator", "re", "typing",
 }  # fmt: skip
 
 TYPES = {"patcher.rule", "patcher.results", "patcher.settings"}
