@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import ClassVar
 
 from patcher.facts import Facts
 from patcher.facts.checks.caught import Caught
@@ -13,7 +12,7 @@ from patcher.facts.effects.totality import Effects
 from patcher.facts.effects.unchanged import Unchanged
 from patcher.facts.syntax.tree import dotted, same_expression
 from patcher.facts.values.types import Category, Kind, Value, arithmetic
-from patcher.rule import Code, Cost, Example, Finding, Fix, NearMiss, ReplaceStatements, Rule, block
+from patcher.rule import Code, Example, Finding, Fix, NearMiss, ReplaceStatements, Rule, block
 
 ROWS = """\
 def data(batch, places, rows):
@@ -52,11 +51,11 @@ class MaskAssignment(Rule):
         The image-token fix of the nanoVLM report; PyTorch, "Dynamic shape operator" (graph break GB0036).
     """
 
-    code: ClassVar[str] = "FC401"
-    name: ClassVar[str] = "mask-assignment"
-    triggers: ClassVar[tuple[bytes, ...]] = (b"] =", b"]=", b"] +=", b"] -=", b"] *=", b"] /=", b"]+=", b"]*=")
-    listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Assign, ast.AugAssign)
-    costs: ClassVar[tuple[Cost, ...]] = ("graph break", "CUDA graphs")
+    code = "FC401"
+    name = "mask-assignment"
+    triggers = (b"] =", b"]=", b"] +=", b"] -=", b"] *=", b"] /=", b"]+=", b"]*=")
+    listens_to = (ast.Assign, ast.AugAssign)
+    costs = ("graph break", "CUDA graphs")
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report ``node`` when it assigns tensor values through a boolean mask in compiled code."""
@@ -82,7 +81,7 @@ class MaskAssignment(Rule):
         else:
             yield Finding(node, message, assumption=outcome)
 
-    invalid: ClassVar[tuple[Example, ...]] = (
+    invalid = (
         Example(
             title="a row for each place, in order",
             before="""\
@@ -370,7 +369,7 @@ calls = [(torch.tensor([[1.0, 1.0], [-1.0, -1.0]]), torch.ones(1, 2)), (torch.on
 """,
         ),
     )
-    valid: ClassVar[tuple[NearMiss, ...]] = (
+    valid = (
         NearMiss(
             title="random numbers of the value come before those of the mask",
             source="""\

@@ -881,7 +881,10 @@ def test_rules_are_named_in_declarations_only(module: str) -> None:
     declared = {"code", "yields_to", "counts_on", "invalid", "valid", "INVALID", "VALID"}
     declarations: set[ast.AST] = set()
     for node in nodes_of(module):
-        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.target.id in declared:
+        targets = (
+            node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+        )
+        if any(isinstance(t, ast.Name) and t.id in declared for t in targets):
             declarations |= set(ast.walk(node))
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in declarations:
             assert not re.fullmatch(r"FC\d+", node.value), (

@@ -80,7 +80,8 @@ def test_the_example_of_a_rule_declares_what_every_rule_must() -> None:
     blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     (example,) = (node for block in blocks for node in ast.parse(textwrap.dedent(block)).body)
     assert isinstance(example, ast.ClassDef)
-    declared = {s.target.id for s in example.body if isinstance(s, ast.AnnAssign) and isinstance(s.target, ast.Name)}
+    targets = [t for s in example.body if isinstance(s, ast.Assign) for t in s.targets]
+    declared = {t.id for t in targets if isinstance(t, ast.Name)}
     assert declared == needed
 
 

@@ -4,26 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import ClassVar
 
 from patcher.facts import Facts
 from patcher.facts.checks.describing import Describing
 from patcher.facts.effects.conditions import Condition, Conditions, Negation, Tensor
 from patcher.facts.syntax.written import short
-from patcher.rule import (
-    BOTH_SEEN,
-    Applicability,
-    Code,
-    Cost,
-    Example,
-    Finding,
-    Fix,
-    NearMiss,
-    Replace,
-    ReplaceStatements,
-    Rule,
-    block,
-)
+from patcher.rule import BOTH_SEEN, Applicability, Code, Finding, Fix, Replace, ReplaceStatements, Rule, block
 from rules.fc101_data_dependent_branch.chosen_state import ChosenState, ChosenStates
 from rules.fc101_data_dependent_branch.conditional import Conditionals
 from rules.fc101_data_dependent_branch.examples import INVALID, VALID
@@ -74,13 +60,13 @@ class DataDependentBranch(Rule):
         "Control Flow - Cond".
     """
 
-    code: ClassVar[str] = "FC101"
-    name: ClassVar[str] = "data-dependent-branch"
-    triggers: ClassVar[tuple[bytes, ...]] = (b"if ", b"if(")
-    listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.If, ast.IfExp)
-    costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
-    yields_to: ClassVar[tuple[str, ...]] = ("FC102", "FC711")  # which answer for what only raises
-    counts_on: ClassVar[tuple[str, ...]] = ("FC402",)  # which computes rows of a mask as if all were set
+    code = "FC101"
+    name = "data-dependent-branch"
+    triggers = (b"if ", b"if(")
+    listens_to = (ast.If, ast.IfExp)
+    costs = ("graph break",)
+    yields_to = ("FC102", "FC711")  # which answer for what only raises
+    counts_on = ("FC402",)  # which computes rows of a mask as if all were set
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report ``node`` when its test is a tensor in code that gets compiled."""
@@ -100,8 +86,8 @@ class DataDependentBranch(Rule):
         else:
             yield _last_resort(node, message, merge, facts)
 
-    invalid: ClassVar[tuple[Example, ...]] = INVALID
-    valid: ClassVar[tuple[NearMiss, ...]] = VALID
+    invalid = INVALID
+    valid = VALID
 
 
 def _assumed(node: ast.If, facts: Facts) -> tuple[Fix, str] | None:

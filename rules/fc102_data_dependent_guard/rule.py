@@ -4,29 +4,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
-from typing import ClassVar
 
 from patcher.facts import Facts
 from patcher.facts.checks.errors import literal
 from patcher.facts.running.frequency import Frequency, Often
 from patcher.facts.syntax.written import is_literal
 from patcher.facts.zones.host_reads import HostReads
-from patcher.rule import (
-    Applicability,
-    Code,
-    Cost,
-    Edit,
-    Enclose,
-    Example,
-    Finding,
-    Fix,
-    NearMiss,
-    ReplaceStatements,
-    Rule,
-    Where,
-    block,
-    filled,
-)
+from patcher.rule import Applicability, Code, Edit, Enclose, Finding, Fix, ReplaceStatements, Rule, Where, block, filled
 from rules.fc102_data_dependent_guard.examples import INVALID, VALID
 from rules.fc102_data_dependent_guard.guards import AnyOf, Demand, Guard, Guards, Plain, Required, When
 from rules.fc102_data_dependent_guard.lasting import Lasting
@@ -74,12 +58,12 @@ class DataDependentGuard(Rule):
         transformers 5, which 33 of 221 architectures go through.
     """
 
-    code: ClassVar[str] = "FC102"
-    name: ClassVar[str] = "data-dependent-guard"
-    triggers: ClassVar[tuple[bytes, ...]] = (b"raise ", b"assert ", b"assert(", b"_check")
-    listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.If, ast.Assert, ast.Expr)
-    where: ClassVar[Where] = Where.ANYWHERE
-    costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
+    code = "FC102"
+    name = "data-dependent-guard"
+    triggers = (b"raise ", b"assert ", b"assert(", b"_check")
+    listens_to = (ast.If, ast.Assert, ast.Expr)
+    where = Where.ANYWHERE
+    costs = ("graph break",)
 
     def handles(self, node: ast.AST, facts: Facts) -> bool:
         """Whether ``node`` only raises for some tensor data."""
@@ -112,8 +96,8 @@ class DataDependentGuard(Rule):
             relied_on = f"{relied_on}; {ended}" if relied_on else ended
         yield Finding(node, message, Fix(edits, Applicability.UNSAFE if relied_on else Applicability.SAFE), relied_on)
 
-    invalid: ClassVar[tuple[Example, ...]] = INVALID
-    valid: ClassVar[tuple[NearMiss, ...]] = VALID
+    invalid = INVALID
+    valid = VALID
 
 
 def _loop_above(node: ast.stmt, facts: Facts) -> ast.stmt | None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import ClassVar
 
 from patcher.facts import Facts
-from patcher.rule import Applicability, Code, Cost, Example, Finding, Fix, NearMiss, Replace, Rule
+from patcher.rule import Applicability, Code, Finding, Fix, Replace, Rule
 from rules.fc103_asserted_container.containers import Containers
 from rules.fc103_asserted_container.examples import INVALID, VALID
 
@@ -39,11 +38,11 @@ class AssertedContainer(Rule):
         PyTorch, "Failed to convert args/kwargs to proxy" (graph break GB0055).
     """
 
-    code: ClassVar[str] = "FC103"
-    name: ClassVar[str] = "asserted-container"
-    triggers: ClassVar[tuple[bytes, ...]] = (b"assert",)
-    listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Assert,)
-    costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
+    code = "FC103"
+    name = "asserted-container"
+    triggers = (b"assert",)
+    listens_to = (ast.Assert,)
+    costs = ("graph break",)
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report the assertion ``node`` when its condition is a container."""
@@ -64,8 +63,8 @@ class AssertedContainer(Rule):
         code = Code("len({0}) > 0" if length else "True if {0} else False", (asserted,))
         yield Finding(node, message, Fix((Replace(asserted, code),), safety), doubt or "")
 
-    invalid: ClassVar[tuple[Example, ...]] = INVALID
-    valid: ClassVar[tuple[NearMiss, ...]] = VALID
+    invalid = INVALID
+    valid = VALID
 
 
 def _last(test: ast.expr) -> ast.expr:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import ClassVar
 
 from patcher.facts import Facts
 from patcher.facts.numbers.asked_numbers import AskedNumbers
-from patcher.rule import Applicability, Code, Cost, Example, Finding, Fix, NearMiss, Replace, Rule
+from patcher.rule import Applicability, Code, Finding, Fix, Replace, Rule
 from rules.fc201_item_call.array_bounds import ArrayBounds
 from rules.fc201_item_call.examples import INVALID, VALID
 from rules.fc201_item_call.known_numbers import Known, KnownNumbers
@@ -40,10 +39,10 @@ class ItemCall(Rule):
         PyTorch, graph break GB0124 (``Tensor.item()``); VITS and other models with WaveNet layers.
     """
 
-    code: ClassVar[str] = "FC201"
-    removed_by: ClassVar[tuple[str, ...]] = ("capture_scalar_outputs",)
-    name: ClassVar[str] = "item-call"
-    triggers: ClassVar[tuple[bytes, ...]] = (
+    code = "FC201"
+    removed_by = ("capture_scalar_outputs",)
+    name = "item-call"
+    triggers = (
         b".item()",
         b"int(",
         b"float(",
@@ -55,9 +54,9 @@ class ItemCall(Rule):
         b"array(",
         b".tolist()",
     )
-    listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Call, ast.Subscript)
-    costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
-    yields_to: ClassVar[tuple[str, ...]] = ("FC301", "FC615")  # strategies of the first answer for a cache
+    listens_to = (ast.Call, ast.Subscript)
+    costs = ("graph break",)
+    yields_to = ("FC301", "FC615")  # strategies of the first answer for a cache
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report ``node`` when it reads a number out of a tensor, or makes a 0-d tensor that something else reads."""
@@ -81,8 +80,8 @@ class ItemCall(Rule):
             fix = _replace(node, known, facts, Applicability.UNSAFE)
             yield Finding(node, message, fix, f"`{_short(node)}` is only used as a number where it goes")
 
-    invalid: ClassVar[tuple[Example, ...]] = INVALID
-    valid: ClassVar[tuple[NearMiss, ...]] = VALID
+    invalid = INVALID
+    valid = VALID
 
 
 def _short(node: ast.expr) -> str:

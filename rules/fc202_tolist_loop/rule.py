@@ -4,28 +4,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import ClassVar
 
 from patcher.facts import Facts
 from patcher.facts.chunked.chunks import read_of
 from patcher.facts.chunked.packed_attention import PackedAttentions
 from patcher.facts.tables.torch_api import INT64
 from patcher.facts.values.sizes import Sizes
-from patcher.rule import (
-    Applicability,
-    Code,
-    Cost,
-    Edit,
-    Example,
-    Finding,
-    Fix,
-    Insert,
-    NearMiss,
-    Replace,
-    ReplaceStatements,
-    Rule,
-    block,
-)
+from patcher.rule import Applicability, Code, Edit, Finding, Fix, Insert, Replace, ReplaceStatements, Rule, block
 from rules.fc202_tolist_loop.examples import INVALID, VALID
 from rules.fc202_tolist_loop.rejoined import Rejoined, Rejoining
 
@@ -55,12 +40,12 @@ class TolistLoop(Rule):
         operator" (graph break GB0038).
     """
 
-    code: ClassVar[str] = "FC202"
-    removed_by: ClassVar[tuple[str, ...]] = ("capture_scalar_outputs",)
-    name: ClassVar[str] = "tolist-loop"
-    triggers: ClassVar[tuple[bytes, ...]] = (b".tolist()",)
-    listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Call,)
-    costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
+    code = "FC202"
+    removed_by = ("capture_scalar_outputs",)
+    name = "tolist-loop"
+    triggers = (b".tolist()",)
+    listens_to = (ast.Call,)
+    costs = ("graph break",)
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report ``node`` when it reads a tensor into a list in compiled code."""
@@ -88,8 +73,8 @@ class TolistLoop(Rule):
             granted = f"`{lengths}` is one row of integers, and the chunks are only ever concatenated in their order"
             yield Finding(read, message, Fix(tuple(_edits(rejoined, facts)), Applicability.UNSAFE), granted)
 
-    invalid: ClassVar[tuple[Example, ...]] = INVALID
-    valid: ClassVar[tuple[NearMiss, ...]] = VALID
+    invalid = INVALID
+    valid = VALID
 
 
 def _tensor(read: ast.Call) -> ast.expr:

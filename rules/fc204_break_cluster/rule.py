@@ -5,25 +5,12 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from typing import ClassVar
 
 from patcher.facts import Facts
 from patcher.facts.syntax.classes import self_name
 from patcher.facts.zones.clusters import Cluster, Clusters
 from patcher.facts.zones.cuts import Cut, Cuts
-from patcher.rule import (
-    Applicability,
-    Code,
-    Cost,
-    Decorate,
-    Edit,
-    Example,
-    Finding,
-    Fix,
-    MoveTail,
-    NearMiss,
-    Rule,
-)
+from patcher.rule import Applicability, Code, Decorate, Edit, Finding, Fix, MoveTail, Rule
 from rules.fc204_break_cluster.examples import INVALID, VALID
 
 #: Where a word of a class's name begins: ``SmolVLAPolicy`` is of three.
@@ -62,10 +49,10 @@ class BreakCluster(Rule):
         Index builders of vision-language models; PyTorch, "torch.compiler.disable" and "Skipped functions" (GB0098).
     """
 
-    code: ClassVar[str] = "FC204"
-    removed_by: ClassVar[tuple[str, ...]] = ("capture_scalar_outputs", "capture_dynamic_output_shape_ops")
-    name: ClassVar[str] = "break-cluster"
-    triggers: ClassVar[tuple[bytes, ...]] = (
+    code = "FC204"
+    removed_by = ("capture_scalar_outputs", "capture_dynamic_output_shape_ops")
+    name = "break-cluster"
+    triggers = (
         b".tolist()",
         b".item()",
         b"nonzero",
@@ -73,9 +60,9 @@ class BreakCluster(Rule):
         b"unique",
         b"[",
     )
-    listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.FunctionDef,)
-    costs: ClassVar[tuple[Cost, ...]] = ("graph break", "recompilation")
-    yields_to: ClassVar[tuple[str, ...]] = ("FC301",)  # whose strategies answer for what a cache does
+    listens_to = (ast.FunctionDef,)
+    costs = ("graph break", "recompilation")
+    yields_to = ("FC301",)  # whose strategies answer for what a cache does
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report the function ``node`` when it is a cluster of reads."""
@@ -98,8 +85,8 @@ class BreakCluster(Rule):
         edits = _moved(node, cluster, cluster.cut, disable, facts) if cluster.cut else (Decorate(node, Code(disable)),)
         yield Finding(node, message, Fix(edits, Applicability.UNSAFE, last=True), _LOST)
 
-    invalid: ClassVar[tuple[Example, ...]] = INVALID
-    valid: ClassVar[tuple[NearMiss, ...]] = VALID
+    invalid = INVALID
+    valid = VALID
 
 
 _LOST = (

@@ -4,25 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import ClassVar
 
 from patcher.facts import Facts
 from patcher.facts.syntax.classes import self_name
-from patcher.rule import (
-    Applicability,
-    Code,
-    Cost,
-    Edit,
-    Example,
-    Finding,
-    Fix,
-    Insert,
-    NearMiss,
-    Replace,
-    Rule,
-    Where,
-    block,
-)
+from patcher.rule import Applicability, Code, Edit, Finding, Fix, Insert, Replace, Rule, Where, block
 from rules.fc205_flag_in_buffer.examples import INVALID, VALID
 from rules.fc205_flag_in_buffer.held_flags import HeldFlags, Set
 
@@ -53,12 +38,12 @@ class FlagInBuffer(Rule):
         PyTorch, "Data-dependent branching" (graph break GB0170); quantizers that are initialised by their first batch.
     """
 
-    code: ClassVar[str] = "FC205"
-    name: ClassVar[str] = "flag-in-buffer"
-    triggers: ClassVar[tuple[bytes, ...]] = (b"register_buffer(",)
-    listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.ClassDef,)
-    where: ClassVar[Where] = Where.ANYWHERE
-    costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
+    code = "FC205"
+    name = "flag-in-buffer"
+    triggers = (b"register_buffer(",)
+    listens_to = (ast.ClassDef,)
+    where = Where.ANYWHERE
+    costs = ("graph break",)
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report the class ``node`` where compiled code asks for a flag that it keeps in a buffer."""
@@ -75,8 +60,8 @@ class FlagInBuffer(Rule):
             fix = Fix(tuple(_edits(held, facts)), Applicability.UNSAFE)
             yield Finding(at, _MESSAGE.format(held.found[0].name), fix, presumed)
 
-    invalid: ClassVar[tuple[Example, ...]] = INVALID
-    valid: ClassVar[tuple[NearMiss, ...]] = VALID
+    invalid = INVALID
+    valid = VALID
 
 
 def _edits(held: HeldFlags, facts: Facts) -> Iterator[Edit]:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import ClassVar
 
 from patcher.facts import Facts
-from patcher.rule import Applicability, Code, Cost, Example, Finding, Fix, NearMiss, Replace, Rule, Where
+from patcher.rule import Applicability, Code, Finding, Fix, Replace, Rule, Where
 from rules.fc206_numpy_number.examples import INVALID, VALID
 from rules.fc206_numpy_number.kept_numbers import KeptNumbers
 
@@ -34,12 +33,12 @@ class NumpyNumber(Rule):
         PyTorch, "Data dependent operator" (graph break GB0033); codecs that pad to a multiple of their hop length.
     """
 
-    code: ClassVar[str] = "FC206"
-    name: ClassVar[str] = "numpy-number"
-    triggers: ClassVar[tuple[bytes, ...]] = (b"numpy",)
-    listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.ClassDef,)
-    where: ClassVar[Where] = Where.ANYWHERE
-    costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
+    code = "FC206"
+    name = "numpy-number"
+    triggers = (b"numpy",)
+    listens_to = (ast.ClassDef,)
+    where = Where.ANYWHERE
+    costs = ("graph break",)
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report the module ``node`` where compiled code computes with a number of NumPy that it keeps."""
@@ -53,5 +52,5 @@ class NumpyNumber(Rule):
                 granted = f"nobody asks `{kept.name}` for what only numbers of NumPy have or do, their dtype among it"
                 yield Finding(kept.use, message, fix, granted)
 
-    invalid: ClassVar[tuple[Example, ...]] = INVALID
-    valid: ClassVar[tuple[NearMiss, ...]] = VALID
+    invalid = INVALID
+    valid = VALID

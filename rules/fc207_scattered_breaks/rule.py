@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import ClassVar
 
 from patcher.facts import Facts
 from patcher.facts.running.variations import Variations
 from patcher.facts.syntax.tree import FunctionNode
 from patcher.facts.tables import torch_api as api
 from patcher.facts.zones.clusters import Clusters
-from patcher.rule import Applicability, Code, Cost, Decorate, Example, Finding, Fix, NearMiss, Rule, Where
+from patcher.rule import Applicability, Code, Decorate, Finding, Fix, Rule, Where
 from rules.fc207_scattered_breaks.examples import INVALID, VALID
 
 #: Decorators of Python and PyTorch above which a function that is left out is what they make it.
@@ -67,13 +66,13 @@ class ScatteredBreaks(Rule):
         PyTorch, "torch.compiler.disable"; "Skip calling `torch.compiler.disable()`d function" (graph break GB0098).
     """
 
-    code: ClassVar[str] = "FC207"
-    name: ClassVar[str] = "scattered-breaks"
-    costs: ClassVar[tuple[Cost, ...]] = ("graph break", "recompilation")
-    triggers: ClassVar[tuple[bytes, ...]] = (b"def ",)
-    listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.FunctionDef, ast.AsyncFunctionDef)
-    where: ClassVar[Where] = Where.ANYWHERE
-    needs_extents: ClassVar[bool] = True
+    code = "FC207"
+    name = "scattered-breaks"
+    costs = ("graph break", "recompilation")
+    triggers = (b"def ",)
+    listens_to = (ast.FunctionDef, ast.AsyncFunctionDef)
+    where = Where.ANYWHERE
+    needs_extents = True
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report the function ``node`` when a run has shown that it breaks all over."""
@@ -93,8 +92,8 @@ class ScatteredBreaks(Rule):
         else:
             yield Finding(node, message, assumption=f"`{node.name}` is not called as a plain function")
 
-    invalid: ClassVar[tuple[Example, ...]] = INVALID
-    valid: ClassVar[tuple[NearMiss, ...]] = VALID
+    invalid = INVALID
+    valid = VALID
 
 
 def _is_callable(function: FunctionNode, facts: Facts) -> bool:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import ClassVar
 
 from patcher.facts import Facts
 from patcher.facts.compiling.in_force import InForce
 from patcher.facts.numbers.asked_numbers import ASKING, Asked, AskedNumbers
 from patcher.facts.syntax.written import short
 from patcher.facts.tables.captured import taken_in_by
-from patcher.rule import Applicability, Code, Cost, Edit, Example, Finding, Fix, Insert, NearMiss, Replace, Rule
+from patcher.rule import Applicability, Code, Edit, Finding, Fix, Insert, Replace, Rule
 from rules.fc208_hidden_read.examples import INVALID, VALID
 
 _DATA = "the value is data-dependent"
@@ -50,17 +49,17 @@ class HiddenRead(Rule):
         PyTorch, graph break GB0124 (``Tensor.item()``); docs/captured.md has a row for each way.
     """
 
-    code: ClassVar[str] = "FC208"
-    name: ClassVar[str] = "hidden-read"
-    triggers: ClassVar[tuple[bytes, ...]] = tuple(
+    code = "FC208"
+    name = "hidden-read"
+    triggers = tuple(
         word.encode()
         for word in "[ range( math. while any( all( where( unique nonzero zeros( ones( empty( arange( linspace( full( "
         "numpy view( reshape( expand( repeat( tile( split( chunk( pad( roll( topk( equal allclose str( repr( sorted( "
         "assert Tensor: bincount(".split()
     )
-    listens_to: ClassVar[tuple[type[ast.AST], ...]] = ASKING
-    costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
-    yields_to: ClassVar[tuple[str, ...]] = (
+    listens_to = ASKING
+    costs = ("graph break",)
+    yields_to = (
         "FC301",
         "FC102",
         "FC306",
@@ -84,8 +83,8 @@ class HiddenRead(Rule):
         counted = _counted(found.node, facts)
         yield Finding(found.asked, _message(found), *(counted or (None, _DATA + taken)))
 
-    invalid: ClassVar[tuple[Example, ...]] = INVALID
-    valid: ClassVar[tuple[NearMiss, ...]] = VALID
+    invalid = INVALID
+    valid = VALID
 
 
 def _counted(call: ast.AST, facts: Facts) -> tuple[Fix, str] | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import ClassVar
 
 from patcher.facts import Facts
 from patcher.facts.effects.totality import Effects
@@ -15,12 +14,9 @@ from patcher.facts.values.types import Category
 from patcher.rule import (
     Applicability,
     Code,
-    Cost,
     Enclose,
-    Example,
     Finding,
     Fix,
-    NearMiss,
     Replace,
     ReplaceStatements,
     Rule,
@@ -75,12 +71,12 @@ class MaskRead(Rule):
         PyTorch, "Dynamic shape operator" (graph break GB0036).
     """
 
-    code: ClassVar[str] = "FC402"
-    removed_by: ClassVar[tuple[str, ...]] = ("capture_dynamic_output_shape_ops",)
-    name: ClassVar[str] = "mask-read"
-    triggers: ClassVar[tuple[bytes, ...]] = (b"]",)
-    listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Subscript, ast.Call)
-    costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
+    code = "FC402"
+    removed_by = ("capture_dynamic_output_shape_ops",)
+    name = "mask-read"
+    triggers = (b"]",)
+    listens_to = (ast.Subscript, ast.Call)
+    costs = ("graph break",)
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report ``node`` when it reads through a mask in compiled code."""
@@ -111,8 +107,8 @@ class MaskRead(Rule):
         """Whether this rule tells of ``node``."""
         return isinstance(node, ast.Call) and any(self.check(node, facts))
 
-    invalid: ClassVar[tuple[Example, ...]] = INVALID
-    valid: ClassVar[tuple[NearMiss, ...]] = VALID
+    invalid = INVALID
+    valid = VALID
 
 
 class _Form:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import ClassVar
 
 from patcher.facts import Facts
 from patcher.facts.numbers.likely_tensors import LikelyTensors
 from patcher.facts.syntax.tree import last_name
-from patcher.rule import Applicability, Code, Cost, Example, Finding, Fix, NearMiss, Replace, Rule
+from patcher.rule import Applicability, Code, Finding, Fix, Replace, Rule
 from rules.fc403_unsized_repeat_interleave.examples import INVALID, VALID
 
 _FROM_LIST = frozenset({"torch.tensor", "torch.as_tensor", "torch.LongTensor", "torch.IntTensor"})
@@ -34,12 +33,12 @@ class UnsizedRepeatInterleave(Rule):
         PyTorch, ``torch.repeat_interleave``: "output_size ... will avoid stream synchronization"; graph break GB0036.
     """
 
-    code: ClassVar[str] = "FC403"
-    removed_by: ClassVar[tuple[str, ...]] = ("capture_dynamic_output_shape_ops",)
-    name: ClassVar[str] = "unsized-repeat-interleave"
-    triggers: ClassVar[tuple[bytes, ...]] = (b"repeat_interleave",)
-    listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Call,)
-    costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
+    code = "FC403"
+    removed_by = ("capture_dynamic_output_shape_ops",)
+    name = "unsized-repeat-interleave"
+    triggers = (b"repeat_interleave",)
+    listens_to = (ast.Call,)
+    costs = ("graph break",)
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report ``node`` when it repeats by a tensor in compiled code."""
@@ -64,8 +63,8 @@ class UnsizedRepeatInterleave(Rule):
             node, message, Fix((Replace(node, Code(f"{{1}}({spelled})", parts)),), Applicability.UNSAFE), granted
         )
 
-    invalid: ClassVar[tuple[Example, ...]] = INVALID
-    valid: ClassVar[tuple[NearMiss, ...]] = VALID
+    invalid = INVALID
+    valid = VALID
 
 
 def _repeats(call: ast.Call, facts: Facts) -> ast.expr | None:

@@ -4,24 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import ClassVar
 
 from patcher.facts import Facts
-from patcher.rule import (
-    Applicability,
-    Code,
-    Cost,
-    Edit,
-    Enclose,
-    Example,
-    Finding,
-    Fix,
-    NearMiss,
-    Replace,
-    Rule,
-    block,
-    stacked,
-)
+from patcher.rule import Applicability, Code, Edit, Enclose, Finding, Fix, Replace, Rule, block, stacked
 from rules.fc404_nonzero_loop.examples import INVALID, VALID
 from rules.fc404_nonzero_loop.over_all_rows import GroupLoops, OverAllRows, Refused
 
@@ -62,11 +47,11 @@ class NonzeroLoop(Rule):
         The expert loops of mixture-of-experts models; PyTorch, "Dynamic shape operator" (graph break GB0036).
     """
 
-    code: ClassVar[str] = "FC404"
-    name: ClassVar[str] = "nonzero-loop"
-    triggers: ClassVar[tuple[bytes, ...]] = (b"nonzero(", b"where(")
-    listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.For,)
-    costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
+    code = "FC404"
+    name = "nonzero-loop"
+    triggers = (b"nonzero(", b"where(")
+    listens_to = (ast.For,)
+    costs = ("graph break",)
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report ``node`` when it goes from group to group in compiled code and picks the rows of each."""
@@ -111,5 +96,5 @@ class NonzeroLoop(Rule):
             return False
         return facts.ask(GroupLoops).of(loop) is not None
 
-    invalid: ClassVar[tuple[Example, ...]] = INVALID
-    valid: ClassVar[tuple[NearMiss, ...]] = VALID
+    invalid = INVALID
+    valid = VALID

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import ClassVar
 
 from patcher.facts import Facts
 from patcher.facts.effects.totality import Effects
 from patcher.facts.masks.listed import listed
 from patcher.facts.masks.masked_reads import MaskedReads
-from patcher.rule import Applicability, Code, Cost, Example, Finding, Fix, Insert, NearMiss, Replace, Rule
+from patcher.rule import Applicability, Code, Finding, Fix, Insert, Replace, Rule
 from rules.fc405_nonzero_index.examples import INVALID, VALID
 
 _MESSAGE = "how many places there are depends on data"
@@ -36,12 +35,12 @@ class NonzeroIndex(Rule):
         PyTorch, "Dynamic shape operator" (graph break GB0036).
     """
 
-    code: ClassVar[str] = "FC405"
-    removed_by: ClassVar[tuple[str, ...]] = ("capture_dynamic_output_shape_ops",)
-    name: ClassVar[str] = "nonzero-index"
-    triggers: ClassVar[tuple[bytes, ...]] = (b"where(", b"nonzero(")
-    listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Call,)
-    costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
+    code = "FC405"
+    removed_by = ("capture_dynamic_output_shape_ops",)
+    name = "nonzero-index"
+    triggers = (b"where(", b"nonzero(")
+    listens_to = (ast.Call,)
+    costs = ("graph break",)
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report ``node`` when it lists places in compiled code, to index with them."""
@@ -61,8 +60,8 @@ class NonzeroIndex(Rule):
         """Whether this rule tells of ``node``."""
         return isinstance(node, ast.Call) and any(self.check(node, facts))
 
-    invalid: ClassVar[tuple[Example, ...]] = INVALID
-    valid: ClassVar[tuple[NearMiss, ...]] = VALID
+    invalid = INVALID
+    valid = VALID
 
 
 def _written(node: ast.Call, condition: ast.expr, subscripts: list[ast.Subscript], facts: Facts) -> Finding:

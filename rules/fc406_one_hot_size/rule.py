@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import ClassVar
 
 from patcher.facts import Facts
-from patcher.rule import Applicability, Code, Cost, Example, Finding, Fix, NearMiss, Replace, Rule
+from patcher.rule import Applicability, Code, Finding, Fix, Replace, Rule
 from rules.fc406_one_hot_size.examples import INVALID, VALID
 
 _LARGEST = frozenset({"max", "amax"})
@@ -32,11 +31,11 @@ class OneHotSize(Rule):
         PyTorch, ``torch.nn.functional.one_hot``; "Data dependent operator" (graph break GB0027).
     """
 
-    code: ClassVar[str] = "FC406"
-    name: ClassVar[str] = "one-hot-size"
-    triggers: ClassVar[tuple[bytes, ...]] = (b"one_hot",)
-    listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Subscript,)
-    costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
+    code = "FC406"
+    name = "one-hot-size"
+    triggers = (b"one_hot",)
+    listens_to = (ast.Subscript,)
+    costs = ("graph break",)
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report ``node`` when it cuts one-hot rows, in compiled code, that are as wide as data asks for."""
@@ -63,8 +62,8 @@ class OneHotSize(Rule):
         granted = f"`{index.id}` holds int64, one number at least and no negative one, and nobody looks at strides"
         yield Finding(node, message, Fix((Replace(node, rows),), Applicability.UNSAFE), granted)
 
-    invalid: ClassVar[tuple[Example, ...]] = INVALID
-    valid: ClassVar[tuple[NearMiss, ...]] = VALID
+    invalid = INVALID
+    valid = VALID
 
 
 def _is_largest(e: ast.expr, index: ast.Name, facts: Facts) -> bool:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import ClassVar
 
 from patcher.facts import Facts
 from patcher.facts.checks.caught import Caught
 from patcher.facts.syntax.classes import self_name
-from patcher.rule import Applicability, Code, Cost, Edit, Example, Finding, Fix, Insert, NearMiss, Replace, Rule, Where
+from patcher.rule import Applicability, Code, Edit, Finding, Fix, Insert, Replace, Rule, Where
 from rules.fc601_helper_attribute.examples import INVALID, VALID
 from rules.fc601_helper_attribute.holdings import Held, Holdings
 
@@ -53,12 +52,12 @@ class HostAttribute(Rule):
         The tokenizer fix of the nanoVLM report; PyTorch, "Common graph breaks" (calls into C extensions).
     """
 
-    code: ClassVar[str] = "FC601"
-    name: ClassVar[str] = "helper-attribute"
-    triggers: ClassVar[tuple[bytes, ...]] = (b"def __init__(",)
-    listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.ClassDef,)
-    where: ClassVar[Where] = Where.ANYWHERE
-    costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
+    code = "FC601"
+    name = "helper-attribute"
+    triggers = (b"def __init__(",)
+    listens_to = (ast.ClassDef,)
+    where = Where.ANYWHERE
+    costs = ("graph break",)
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report each value that the module class ``node`` reads from an object that it holds."""
@@ -80,8 +79,8 @@ class HostAttribute(Rule):
                 message = f"`{text}` is read from a host object while compiled code runs"
                 yield Finding(reads[0], message, Fix(tuple(_edits(held, part, reads, facts)), fix), assumption)
 
-    invalid: ClassVar[tuple[Example, ...]] = INVALID
-    valid: ClassVar[tuple[NearMiss, ...]] = VALID
+    invalid = INVALID
+    valid = VALID
 
 
 def _edits(held: Held, part: str, reads: list[ast.Attribute], facts: Facts) -> Iterator[Edit]:

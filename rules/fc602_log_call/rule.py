@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import ClassVar
 
 from patcher.facts import Facts
 from patcher.facts.checks.describing import Describing
 from patcher.facts.checks.errors import raises
-from patcher.rule import Cost, Example, Finding, Fix, NearMiss, Rule
+from patcher.rule import Finding, Fix, Rule
 from rules.fc602_log_call.examples import INVALID, VALID
 from rules.fc602_log_call.guarding import Guarding
 from rules.fc602_log_call.worth import Worth
@@ -55,11 +54,11 @@ class LogCall(Rule):
         calls out of the graph.
     """
 
-    code: ClassVar[str] = "FC602"
-    name: ClassVar[str] = "log-call"
-    triggers: ClassVar[tuple[bytes, ...]] = (b"print", b"log", b"LOG", b"warn", b"write(")
-    listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Call,)
-    costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
+    code = "FC602"
+    name = "log-call"
+    triggers = (b"print", b"log", b"LOG", b"warn", b"write(")
+    listens_to = (ast.Call,)
+    costs = ("graph break",)
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report ``node`` when it writes a message in code that gets compiled."""
@@ -80,8 +79,8 @@ class LogCall(Rule):
         elif not isinstance(edit, str):
             yield Finding(node, message, Fix((edit,), only_break=True))
 
-    invalid: ClassVar[tuple[Example, ...]] = INVALID
-    valid: ClassVar[tuple[NearMiss, ...]] = VALID
+    invalid = INVALID
+    valid = VALID
 
 
 def _setting(call: ast.Call, written: str, facts: Facts) -> str:

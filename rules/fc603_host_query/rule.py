@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import ClassVar
 
 from patcher.facts import Facts
-from patcher.rule import Applicability, Code, Cost, Decorate, Example, Finding, Fix, NearMiss, Rule
+from patcher.rule import Applicability, Code, Decorate, Finding, Fix, Rule
 from rules.fc603_host_query.examples import INVALID, VALID
 from rules.fc603_host_query.queries import Queries
 
@@ -38,11 +37,11 @@ class HostQuery(Rule):
         ``torch.compiler.assume_constant_result``; PyTorch, "constant-like method call with unsupported return type".
     """
 
-    code: ClassVar[str] = "FC603"
-    name: ClassVar[str] = "host-query"
-    triggers: ClassVar[tuple[bytes, ...]] = tuple(word.encode() for word in _WORDS.split())
-    listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Call,)
-    costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
+    code = "FC603"
+    name = "host-query"
+    triggers = tuple(word.encode() for word in _WORDS.split())
+    listens_to = (ast.Call,)
+    costs = ("graph break",)
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report ``node`` when it looks something up in compiled code, by means that no graph takes."""
@@ -63,5 +62,5 @@ class HostQuery(Rule):
         """Whether this rule tells of ``node``."""
         return isinstance(node, ast.Call) and any(self.check(node, facts))
 
-    invalid: ClassVar[tuple[Example, ...]] = INVALID
-    valid: ClassVar[tuple[NearMiss, ...]] = VALID
+    invalid = INVALID
+    valid = VALID

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import ClassVar
 
 from patcher.facts import Facts
-from patcher.rule import Applicability, Code, Cost, Example, Finding, Fix, NearMiss, Replace, Rule
+from patcher.rule import Applicability, Code, Finding, Fix, Replace, Rule
 from rules.fc604_host_rng.examples import INVALID, VALID
 from rules.fc604_host_rng.host_random import HostRandom
 
@@ -41,11 +40,11 @@ class HostRng(Rule):
         LayerDrop in speech models; PyTorch, "Attempted to call function marked as skipped" (graph break GB0007).
     """
 
-    code: ClassVar[str] = "FC604"
-    name: ClassVar[str] = "host-rng"
-    triggers: ClassVar[tuple[bytes, ...]] = (b"random",)
-    listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Call,)
-    costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
+    code = "FC604"
+    name = "host-rng"
+    triggers = (b"random",)
+    listens_to = (ast.Call,)
+    costs = ("graph break",)
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report ``node`` when it draws from a generator of the host in compiled code."""
@@ -83,5 +82,5 @@ class HostRng(Rule):
                 assumption += f", with `{ast.unparse(high)}` not below `{ast.unparse(low)}`"
         yield Finding(node, message, Fix((Replace(node, new),), Applicability.UNSAFE), assumption)
 
-    invalid: ClassVar[tuple[Example, ...]] = INVALID
-    valid: ClassVar[tuple[NearMiss, ...]] = VALID
+    invalid = INVALID
+    valid = VALID

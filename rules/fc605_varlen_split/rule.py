@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import ClassVar
 
 from patcher.facts import Facts
 from patcher.facts.chunked.packed_attention import PackedAttention, PackedAttentions
-from patcher.rule import Applicability, Code, Cost, Edit, Example, Finding, Fix, Insert, NearMiss, Replace, Rule, block
+from patcher.rule import Applicability, Code, Edit, Finding, Fix, Insert, Replace, Rule, block
 from rules.fc605_varlen_split.examples import INVALID, VALID
 
 
@@ -37,11 +36,11 @@ class VarlenSplit(Rule):
         break GB0038).
     """
 
-    code: ClassVar[str] = "FC605"
-    name: ClassVar[str] = "varlen-split"
-    triggers: ClassVar[tuple[bytes, ...]] = (b".tolist()",)
-    listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.For, ast.ListComp, ast.GeneratorExp)
-    costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
+    code = "FC605"
+    name = "varlen-split"
+    triggers = (b".tolist()",)
+    listens_to = (ast.For, ast.ListComp, ast.GeneratorExp)
+    costs = ("graph break",)
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report ``node`` when it is a loop over chunks of queries, keys and values that attend among themselves."""
@@ -61,8 +60,8 @@ class VarlenSplit(Rule):
             fix = Fix(tuple(_edits(packed, facts)), Applicability.UNSAFE)
             yield Finding(read, message, fix, _assumption(packed))
 
-    invalid: ClassVar[tuple[Example, ...]] = INVALID
-    valid: ClassVar[tuple[NearMiss, ...]] = VALID
+    invalid = INVALID
+    valid = VALID
 
 
 def _assumption(packed: PackedAttention) -> str:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import ClassVar
 
 from patcher.facts import Facts
-from patcher.rule import Applicability, Code, Cost, Example, Finding, Fix, NearMiss, Replace, Rule
+from patcher.rule import Applicability, Code, Finding, Fix, Replace, Rule
 from rules.fc606_new_leaf.examples import INVALID, VALID
 
 
@@ -30,11 +29,11 @@ class NewLeaf(Rule):
         PyTorch, "Attempted to use tensor creation function with requires_grad=True"; losses of routing layers.
     """
 
-    code: ClassVar[str] = "FC606"
-    name: ClassVar[str] = "new-leaf"
-    triggers: ClassVar[tuple[bytes, ...]] = (b"requires_grad",)
-    listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Call,)
-    costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
+    code = "FC606"
+    name = "new-leaf"
+    triggers = (b"requires_grad",)
+    listens_to = (ast.Call,)
+    costs = ("graph break",)
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report the call ``node`` when it makes a tensor that asks for gradients."""
@@ -52,8 +51,8 @@ class NewLeaf(Rule):
         assumption = "nobody asks for its gradient, and what is computed with it needs none for its sake alone"
         yield Finding(node, message, Fix((Replace(asked, code),), Applicability.UNSAFE), assumption)
 
-    invalid: ClassVar[tuple[Example, ...]] = INVALID
-    valid: ClassVar[tuple[NearMiss, ...]] = VALID
+    invalid = INVALID
+    valid = VALID
 
 
 _MAKERS = frozenset(f"torch.{name}" for name in ("tensor", "zeros", "ones", "full", "zeros_like", "ones_like"))

@@ -4,21 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import ClassVar
 
 from patcher.facts import Facts
-from patcher.rule import (
-    Applicability,
-    Code,
-    Cost,
-    Enclose,
-    Example,
-    Finding,
-    Fix,
-    NearMiss,
-    ReplaceStatements,
-    Rule,
-)
+from patcher.rule import Applicability, Code, Enclose, Finding, Fix, ReplaceStatements, Rule
 from rules.fc609_gradients_asked.asked import Asked, Asking
 from rules.fc609_gradients_asked.examples import INVALID, VALID
 
@@ -49,11 +37,11 @@ class GradientsAsked(Rule):
         (GB0125).
     """
 
-    code: ClassVar[str] = "FC609"
-    name: ClassVar[str] = "gradients-asked"
-    triggers: ClassVar[tuple[bytes, ...]] = (b"requires_grad",)
-    listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Assign, ast.Expr)
-    costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
+    code = "FC609"
+    name = "gradients-asked"
+    triggers = (b"requires_grad",)
+    listens_to = (ast.Assign, ast.Expr)
+    costs = ("graph break",)
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report the statement ``node`` when it says whether a tensor asks for gradients."""
@@ -76,8 +64,8 @@ class GradientsAsked(Rule):
             return
         yield Finding(node, message, _left_to_eager(node, compiling), _presumed(asked))
 
-    invalid: ClassVar[tuple[Example, ...]] = INVALID
-    valid: ClassVar[tuple[NearMiss, ...]] = VALID
+    invalid = INVALID
+    valid = VALID
 
 
 def _by_method(node: ast.Assign, asked: Asked) -> ReplaceStatements | Enclose:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from typing import ClassVar
 
 from patcher.facts import Facts
 from patcher.facts.compiling.in_force import InForce
@@ -13,7 +12,7 @@ from patcher.facts.syntax.looped import is_looped
 from patcher.facts.syntax.written import short
 from patcher.facts.tables import host_api
 from patcher.facts.tables.captured import taken_in_by
-from patcher.rule import Applicability, Code, Cost, Example, Finding, Fix, NearMiss, Replace, Rule
+from patcher.rule import Applicability, Code, Finding, Fix, Replace, Rule
 from rules.fc611_untraced_call.examples import INVALID, VALID
 from rules.fc611_untraced_call.untraced import WORDS_OF_UNTRACED, Untraced, UntracedCalls, Why
 
@@ -50,12 +49,12 @@ class UntracedCall(Rule):
         tests/test_untraced_calls.py runs each of them.
     """
 
-    code: ClassVar[str] = "FC611"
-    name: ClassVar[str] = "untraced-call"
-    triggers: ClassVar[tuple[bytes, ...]] = _WORDS
-    listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Call, ast.FunctionDef)
-    costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
-    yields_to: ClassVar[tuple[str, ...]] = ("FC603", "FC612", "FC613")
+    code = "FC611"
+    name = "untraced-call"
+    triggers = _WORDS
+    listens_to = (ast.Call, ast.FunctionDef)
+    costs = ("graph break",)
+    yields_to = ("FC603", "FC612", "FC613")
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report ``node`` when it is a call in compiled code that is not traced, or makes a function left out."""
@@ -75,8 +74,8 @@ class UntracedCall(Rule):
             fix = _constant(node, found.name, facts) if found.node is node else None
             yield Finding(found.node, _message(found, facts), fix, _ANSWERS if fix else _WHY[found.why] + taken)
 
-    invalid: ClassVar[tuple[Example, ...]] = INVALID
-    valid: ClassVar[tuple[NearMiss, ...]] = VALID
+    invalid = INVALID
+    valid = VALID
 
 
 def _constant(call: ast.Call, name: str, facts: Facts) -> Fix | None:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import ClassVar
 
 from patcher.facts import Facts
 from patcher.facts.effects.gradient_mode import GradientMode
 from patcher.facts.syntax.tree import last_name
 from patcher.facts.tables import torch_api as api
-from patcher.rule import Applicability, Code, Cost, Example, Finding, Fix, NearMiss, Replace, Rule
+from patcher.rule import Applicability, Code, Finding, Fix, Replace, Rule
 from rules.fc612_legacy_variable.examples import INVALID, VALID
 
 _VARIABLE = "torch.autograd.Variable"
@@ -50,11 +49,11 @@ class LegacyVariable(Rule):
         PyTorch 0.4 migration guide; "Attempted to call function marked as skipped" (graph break GB0007).
     """
 
-    code: ClassVar[str] = "FC612"
-    name: ClassVar[str] = "legacy-variable"
-    triggers: ClassVar[tuple[bytes, ...]] = (b"Variable",)
-    listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Call,)
-    costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
+    code = "FC612"
+    name = "legacy-variable"
+    triggers = (b"Variable",)
+    listens_to = (ast.Call,)
+    costs = ("graph break",)
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report ``node`` when it makes a ``Variable`` in compiled code, or asks for one."""
@@ -88,8 +87,8 @@ class LegacyVariable(Rule):
         """Whether ``node`` makes a ``Variable``."""
         return isinstance(node, ast.Call) and facts.syntax.qualified(node.func) == _VARIABLE
 
-    invalid: ClassVar[tuple[Example, ...]] = INVALID
-    valid: ClassVar[tuple[NearMiss, ...]] = VALID
+    invalid = INVALID
+    valid = VALID
 
 
 def _asked(node: ast.Call, facts: Facts) -> Iterator[Finding]:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import ClassVar
 
 from patcher.facts import Facts
-from patcher.rule import Code, Cost, Edit, Enclose, Example, Finding, Fix, Insert, NearMiss, Replace, Rule, block
+from patcher.rule import Code, Edit, Enclose, Finding, Fix, Insert, Replace, Rule, block
 from rules.fc613_progress_bar.bars import Bar, Bars
 from rules.fc613_progress_bar.examples import INVALID, VALID
 
@@ -44,11 +43,11 @@ class ProgressBar(Rule):
         marked as skipped" (GB0008).
     """
 
-    code: ClassVar[str] = "FC613"
-    name: ClassVar[str] = "progress-bar"
-    triggers: ClassVar[tuple[bytes, ...]] = (b"tqdm",)
-    listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Call,)
-    costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
+    code = "FC613"
+    name = "progress-bar"
+    triggers = (b"tqdm",)
+    listens_to = (ast.Call,)
+    costs = ("graph break",)
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report ``node`` when it makes a bar in compiled code."""
@@ -73,8 +72,8 @@ class ProgressBar(Rule):
         """Whether ``node`` makes a bar."""
         return isinstance(node, ast.Call) and facts.ask(Bars).of(node) is not None
 
-    invalid: ClassVar[tuple[Example, ...]] = INVALID
-    valid: ClassVar[tuple[NearMiss, ...]] = VALID
+    invalid = INVALID
+    valid = VALID
 
 
 def _without(bar: Bar, compiling: str, facts: Facts) -> tuple[Edit, ...]:

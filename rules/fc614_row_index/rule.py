@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import ClassVar
 
 from patcher.facts import Facts
-from patcher.rule import Applicability, Code, Cost, Edit, Example, Finding, Fix, NearMiss, Replace, Rule
+from patcher.rule import Applicability, Code, Edit, Finding, Fix, Replace, Rule
 from rules.fc614_row_index.examples import INVALID, VALID
 from rules.fc614_row_index.picked import Picked, PickedItems, PickedRows
 
@@ -36,12 +35,12 @@ class RowIndex(Rule):
         PyTorch, "Data dependent operator" (graph break GB0033).
     """
 
-    code: ClassVar[str] = "FC614"
-    name: ClassVar[str] = "row-index"
-    triggers: ClassVar[tuple[bytes, ...]] = (b"[",)
-    listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Subscript,)
-    costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
-    yields_to: ClassVar[tuple[str, ...]] = ("FC301", "FC102", "FC306", "FC402", "FC405", "FC711")
+    code = "FC614"
+    name = "row-index"
+    triggers = (b"[",)
+    listens_to = (ast.Subscript,)
+    costs = ("graph break",)
+    yields_to = ("FC301", "FC102", "FC306", "FC402", "FC405", "FC711")
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report ``node`` when it picks a row by a number that is in a tensor."""
@@ -67,8 +66,8 @@ class RowIndex(Rule):
             return False
         return facts.ask(PickedRows).of(node) is not None or facts.ask(PickedItems).of(node) is not None
 
-    invalid: ClassVar[tuple[Example, ...]] = INVALID
-    valid: ClassVar[tuple[NearMiss, ...]] = VALID
+    invalid = INVALID
+    valid = VALID
 
 
 def _is_read(node: ast.Subscript, facts: Facts) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import ClassVar
 
 from patcher.facts import Facts
 from patcher.facts.effects.unchanged import Unchanged
@@ -13,7 +12,7 @@ from patcher.facts.numbers.likely_tensors import LikelyTensors
 from patcher.facts.numbers.numpy_values import NumpyValues
 from patcher.facts.syntax.written import integer
 from patcher.facts.values.sizes import Sizes
-from patcher.rule import Applicability, Code, Cost, Example, Finding, Fix, NearMiss, Replace, Rule
+from patcher.rule import Applicability, Code, Finding, Fix, Replace, Rule
 from rules.fc615_product_of_sizes.examples import INVALID, VALID
 
 _PRODUCTS = frozenset({"numpy.prod", "numpy.product", "numpy.multiply.reduce"})
@@ -52,11 +51,11 @@ class ProductOfSizes(Rule):
         PyTorch, "Data dependent operator" (graph break GB0033).
     """
 
-    code: ClassVar[str] = "FC615"
-    name: ClassVar[str] = "product-of-sizes"
-    triggers: ClassVar[tuple[bytes, ...]] = (b"prod", b"multiply")
-    listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Call,)
-    costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
+    code = "FC615"
+    name = "product-of-sizes"
+    triggers = (b"prod", b"multiply")
+    listens_to = (ast.Call,)
+    costs = ("graph break",)
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report ``node`` when it is NumPy's product of sizes, and a size itself."""
@@ -96,8 +95,8 @@ class ProductOfSizes(Rule):
         made = (d.value for d in named if isinstance(d.value, ast.Call))
         return any(found.node in inside for call in (*products, *made) for found in self.check(call, facts))
 
-    invalid: ClassVar[tuple[Example, ...]] = INVALID
-    valid: ClassVar[tuple[NearMiss, ...]] = VALID
+    invalid = INVALID
+    valid = VALID
 
 
 def _read_back(product: ast.Call, sizes: Code | None, facts: Facts) -> Iterator[Finding]:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
-from typing import ClassVar
 
 from patcher.facts import Facts
 from patcher.facts.effects.own_functions import OwnFunctions
-from patcher.rule import Code, Cost, Edit, Example, Finding, Fix, Insert, NearMiss, Replace, Rule, Where
+from patcher.rule import Code, Edit, Finding, Fix, Insert, Replace, Rule, Where
 from rules.fc616_sdp_kernel.examples import INVALID, VALID
 from rules.fc616_sdp_kernel.kernel_calls import KernelCall, KernelCalls
 from rules.fc616_sdp_kernel.kernel_text import BACKENDS, FUNCTION, NAME
@@ -52,12 +51,12 @@ class SdpKernel(Rule):
         ``torch.nn.attention.sdpa_kernel``; "torch.* op returned non-Tensor" (graph break GB0208).
     """
 
-    code: ClassVar[str] = "FC616"
-    name: ClassVar[str] = "sdp-kernel"
-    triggers: ClassVar[tuple[bytes, ...]] = (b"sdp_kernel",)
-    listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Module,)
-    where: ClassVar[Where] = Where.ANYWHERE
-    costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
+    code = "FC616"
+    name = "sdp-kernel"
+    triggers = (b"sdp_kernel",)
+    listens_to = (ast.Module,)
+    where = Where.ANYWHERE
+    costs = ("graph break",)
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report the calls of ``sdp_kernel`` in compiled code, each with a fix of its own where it can be rewritten."""
@@ -79,8 +78,8 @@ class SdpKernel(Rule):
         """Whether ``node`` is a call that this rule reports."""
         return isinstance(node, ast.Call) and any(c.node is node for c in facts.ask(KernelCalls).found)
 
-    invalid: ClassVar[tuple[Example, ...]] = INVALID
-    valid: ClassVar[tuple[NearMiss, ...]] = VALID
+    invalid = INVALID
+    valid = VALID
 
 
 def _edits(call: KernelCall, heard: Sequence[KernelCall], facts: Facts) -> tuple[Edit, ...]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import ClassVar
 
 from patcher.facts import Facts
 from patcher.facts.compiling.sites import CompileSite, CompileSites
@@ -17,13 +16,10 @@ from patcher.facts.zones.cuts import Cuts
 from patcher.rule import (
     Applicability,
     Code,
-    Cost,
     Edit,
-    Example,
     Finding,
     Fix,
     MoveTail,
-    NearMiss,
     Replace,
     ReplaceStatements,
     Rule,
@@ -71,12 +67,12 @@ class SplitForward(Rule):
         The training setup of the nanoVLM report; PyTorch, "Recompilation" (guards on containers).
     """
 
-    code: ClassVar[str] = "FC702"
-    name: ClassVar[str] = "split-forward"
-    costs: ClassVar[tuple[Cost, ...]] = ("recompilation",)
-    triggers: ClassVar[tuple[bytes, ...]] = (b"forward", b"torch.compile")
-    listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.FunctionDef, ast.Call)
-    where: ClassVar[Where] = Where.ANYWHERE
+    code = "FC702"
+    name = "split-forward"
+    costs = ("recompilation",)
+    triggers = (b"forward", b"torch.compile")
+    listens_to = (ast.FunctionDef, ast.Call)
+    where = Where.ANYWHERE
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report a ``forward`` that can be split, and calls in other files that compile the whole of one that was."""
@@ -87,9 +83,9 @@ class SplitForward(Rule):
         elif isinstance(node, ast.Call):
             yield from _call(node, facts)
 
-    invalid: ClassVar[tuple[Example, ...]] = INVALID
+    invalid = INVALID
 
-    valid: ClassVar[tuple[NearMiss, ...]] = VALID
+    valid = VALID
 
 
 def _definition(forward: ast.FunctionDef, facts: Facts) -> Iterator[Finding]:

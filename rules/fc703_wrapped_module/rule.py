@@ -4,24 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import ClassVar
 
 from patcher.facts import Facts
 from patcher.facts.compiling.in_place import InPlace
 from patcher.facts.compiling.placing import exclusive
 from patcher.facts.compiling.sites import CompileSite, CompileSites
-from patcher.rule import (
-    Applicability,
-    Code,
-    Cost,
-    Example,
-    Finding,
-    Fix,
-    NearMiss,
-    ReplaceStatements,
-    Rule,
-    Where,
-)
+from patcher.rule import Applicability, Code, Finding, Fix, ReplaceStatements, Rule, Where
 from rules.fc703_wrapped_module.examples import INVALID, VALID
 from rules.fc703_wrapped_module.rebuilt import NOTE, rebuilt, tells_wrappers
 
@@ -54,12 +42,12 @@ class WrappedModule(Rule):
         musubi-tuner's and sd-scripts' key stripping; PyTorch, "Where to apply torch.compile".
     """
 
-    code: ClassVar[str] = "FC703"
-    name: ClassVar[str] = "wrapped-module"
-    costs: ClassVar[tuple[Cost, ...]] = ()  # no break: the graphs are the same
-    triggers: ClassVar[tuple[bytes, ...]] = (b"torch.compile", b"import compile", b".compile(")
-    listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Call,)
-    where: ClassVar[Where] = Where.ANYWHERE
+    code = "FC703"
+    name = "wrapped-module"
+    costs = ()  # no break: the graphs are the same
+    triggers = (b"torch.compile", b"import compile", b".compile(")
+    listens_to = (ast.Call,)
+    where = Where.ANYWHERE
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report a call of torch.compile whose result takes the place of the module."""
@@ -71,9 +59,9 @@ class WrappedModule(Rule):
         elif isinstance(facts.syntax.parents.get(node), ast.Assign):
             yield from _wrapped(site, facts)
 
-    invalid: ClassVar[tuple[Example, ...]] = INVALID
+    invalid = INVALID
 
-    valid: ClassVar[tuple[NearMiss, ...]] = VALID
+    valid = VALID
 
 
 def _wrapped(site: CompileSite, facts: Facts) -> Iterator[Finding]:

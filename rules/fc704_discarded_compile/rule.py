@@ -4,24 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import ClassVar
 
 from patcher.facts import Facts
 from patcher.facts.compiling.in_place import InPlace
 from patcher.facts.compiling.placing import tried
 from patcher.facts.compiling.sites import CompileSite, CompileSites
-from patcher.rule import (
-    Applicability,
-    Code,
-    Cost,
-    Example,
-    Finding,
-    Fix,
-    NearMiss,
-    ReplaceStatements,
-    Rule,
-    Where,
-)
+from patcher.rule import Applicability, Code, Finding, Fix, ReplaceStatements, Rule, Where
 from rules.fc704_discarded_compile.examples import INVALID, VALID
 
 
@@ -50,12 +38,12 @@ class DiscardedCompile(Rule):
         toto, ``run_lsf_eval.py``; PyTorch, "Where to apply torch.compile".
     """
 
-    code: ClassVar[str] = "FC704"
-    name: ClassVar[str] = "discarded-compile"
-    costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
-    triggers: ClassVar[tuple[bytes, ...]] = (b"torch.compile", b"import compile")
-    listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Call,)
-    where: ClassVar[Where] = Where.ANYWHERE
+    code = "FC704"
+    name = "discarded-compile"
+    costs = ("graph break",)
+    triggers = (b"torch.compile", b"import compile")
+    listens_to = (ast.Call,)
+    where = Where.ANYWHERE
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report a statement that is a call of torch.compile."""
@@ -82,9 +70,9 @@ class DiscardedCompile(Rule):
         also = f"`{told}` has no `forward`, and `{what}` is what is called; " if part else ""
         yield Finding(node, message, fix, f"{also}calls of `{what}` are compiled from here on, as was asked for")
 
-    invalid: ClassVar[tuple[Example, ...]] = INVALID
+    invalid = INVALID
 
-    valid: ClassVar[tuple[NearMiss, ...]] = VALID
+    valid = VALID
 
 
 def _why_not(site: CompileSite, told: str, facts: Facts) -> str:

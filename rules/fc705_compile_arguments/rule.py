@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import ClassVar
 
 from patcher.facts import Facts
 from patcher.facts.compiling.placing import tried
 from patcher.facts.compiling.sites import CompileSites
 from patcher.facts.tables.knobs import knobs_of
-from patcher.rule import Applicability, Cost, Example, Finding, Fix, NearMiss, Rule, Where
+from patcher.rule import Applicability, Finding, Fix, Rule, Where
 from rules.fc705_compile_arguments.collected import wrong_collected
 from rules.fc705_compile_arguments.examples import INVALID, VALID
 from rules.fc705_compile_arguments.wrong import Wrong, wrong_arguments
@@ -42,12 +41,12 @@ class CompileArguments(Rule):
         huggingface/lerobot#4114; PyTorch, ``torch.compile``, ``torch._inductor.list_mode_options``.
     """
 
-    code: ClassVar[str] = "FC705"
-    name: ClassVar[str] = "compile-arguments"
-    costs: ClassVar[tuple[Cost, ...]] = ("graph break", "recompilation")
-    triggers: ClassVar[tuple[bytes, ...]] = (b".compile(", b"import compile")
-    listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Call,)
-    where: ClassVar[Where] = Where.ANYWHERE
+    code = "FC705"
+    name = "compile-arguments"
+    costs = ("graph break", "recompilation")
+    triggers = (b".compile(", b"import compile")
+    listens_to = (ast.Call,)
+    where = Where.ANYWHERE
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report what is wrong with a call that compiles."""
@@ -58,9 +57,9 @@ class CompileArguments(Rule):
         if call.kind != "setting" and call.what in _COMPILE and isinstance(node, ast.Call):
             yield from map(_finding, (*wrong_arguments(call, facts, knobs), *wrong_collected(call, facts)))
 
-    invalid: ClassVar[tuple[Example, ...]] = INVALID
+    invalid = INVALID
 
-    valid: ClassVar[tuple[NearMiss, ...]] = VALID
+    valid = VALID
 
 
 def _finding(wrong: Wrong) -> Finding:

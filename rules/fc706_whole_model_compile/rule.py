@@ -4,26 +4,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import ClassVar
 
 from patcher.facts import Facts
 from patcher.facts.compiling.by_blocks import BlockByBlock, ByBlocks
 from patcher.facts.compiling.in_place import InPlace
 from patcher.facts.compiling.sites import CompileSites
 from patcher.facts.project.block_lists import BlockList
-from patcher.rule import (
-    Applicability,
-    Code,
-    Cost,
-    Example,
-    Finding,
-    Fix,
-    NearMiss,
-    ReplaceStatements,
-    Rule,
-    Where,
-    block,
-)
+from patcher.rule import Applicability, Code, Finding, Fix, ReplaceStatements, Rule, Where, block
 from rules.fc706_whole_model_compile.examples import INVALID, VALID
 from rules.fc706_whole_model_compile.models import WholeModel, WholeModels
 
@@ -68,12 +55,12 @@ class WholeModelCompile(Rule):
         ``apply_compile``; diffusers' ``compile_repeated_blocks``.
     """
 
-    code: ClassVar[str] = "FC706"
-    name: ClassVar[str] = "whole-model-compile"
-    costs: ClassVar[tuple[Cost, ...]] = ()  # seconds of the first call: no break
-    triggers: ClassVar[tuple[bytes, ...]] = (b"torch.compile", b"import compile", b".compile(")
-    listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Call,)
-    where: ClassVar[Where] = Where.ANYWHERE
+    code = "FC706"
+    name = "whole-model-compile"
+    costs = ()  # seconds of the first call: no break
+    triggers = (b"torch.compile", b"import compile", b".compile(")
+    listens_to = (ast.Call,)
+    where = Where.ANYWHERE
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report a call that compiles a whole model of repeated blocks."""
@@ -98,9 +85,9 @@ class WholeModelCompile(Rule):
         way = "`tune --goal startup` measures both ways"
         yield Finding(node, message, fix, f"what is around the blocks may run eagerly; {way}{numbered}")
 
-    invalid: ClassVar[tuple[Example, ...]] = INVALID
+    invalid = INVALID
 
-    valid: ClassVar[tuple[NearMiss, ...]] = VALID
+    valid = VALID
 
 
 def _told(one: BlockList) -> str:

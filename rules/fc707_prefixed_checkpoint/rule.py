@@ -4,19 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import ClassVar
 
 from patcher.facts import Facts
-from patcher.rule import (
-    Applicability,
-    Cost,
-    Example,
-    Finding,
-    Fix,
-    NearMiss,
-    Rule,
-    Where,
-)
+from patcher.rule import Applicability, Finding, Fix, Rule, Where
 from rules.fc707_prefixed_checkpoint.examples import INVALID, VALID
 from rules.fc707_prefixed_checkpoint.places import Place, Places
 from rules.fc707_prefixed_checkpoint.writing import can_be_written, edits
@@ -59,12 +49,12 @@ class PrefixedCheckpoint(Rule):
         Source document 000 (kohya), musubi-tuner's key stripping; PyTorch, "Where to apply torch.compile".
     """
 
-    code: ClassVar[str] = "FC707"
-    name: ClassVar[str] = "prefixed-checkpoint"
-    costs: ClassVar[tuple[Cost, ...]] = ()  # the graphs are the same
-    triggers: ClassVar[tuple[bytes, ...]] = (b"torch.compile", b"import compile", b"state_dict(", b"save_model(")
-    listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Module,)
-    where: ClassVar[Where] = Where.ANYWHERE
+    code = "FC707"
+    name = "prefixed-checkpoint"
+    costs = ()  # the graphs are the same
+    triggers = (b"torch.compile", b"import compile", b"state_dict(", b"save_model(")
+    listens_to = (ast.Module,)
+    where = Where.ANYWHERE
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report the state dicts that are saved or loaded with names of the wrapper; the first one changes them all."""
@@ -73,9 +63,9 @@ class PrefixedCheckpoint(Rule):
         for place in every:  # what is silenced is told, and said to be
             yield _finding(place, heard if place in heard else [place], facts)
 
-    invalid: ClassVar[tuple[Example, ...]] = INVALID
+    invalid = INVALID
 
-    valid: ClassVar[tuple[NearMiss, ...]] = VALID
+    valid = VALID
 
 
 def _finding(place: Place, places: list[Place], facts: Facts) -> Finding:

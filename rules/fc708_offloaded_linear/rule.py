@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import ClassVar
 
 from patcher.facts import Facts
 from patcher.facts.compiling.sites import CompileSites
 from patcher.facts.compiling.swapping import BlockSwapping
-from patcher.rule import Cost, Example, Finding, NearMiss, Rule, Where
+from patcher.rule import Finding, Rule, Where
 from rules.fc708_offloaded_linear.examples import INVALID, VALID
 
 
@@ -40,12 +39,12 @@ class OffloadedLinear(Rule):
         musubi-tuner, ``disable_linear_from_compile`` (fe044b6); PyTorch, ``torch.compiler.disable``.
     """
 
-    code: ClassVar[str] = "FC708"
-    name: ClassVar[str] = "offloaded-linear"
-    costs: ClassVar[tuple[Cost, ...]] = ("recompilation",)
-    triggers: ClassVar[tuple[bytes, ...]] = (b"swap", b"Offload", b"offload", b"save_on_cpu")  # what moves stands near
-    listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Call,)
-    where: ClassVar[Where] = Where.ANYWHERE
+    code = "FC708"
+    name = "offloaded-linear"
+    costs = ("recompilation",)
+    triggers = (b"swap", b"Offload", b"offload", b"save_on_cpu")  # what moves stands near
+    listens_to = (ast.Call,)
+    where = Where.ANYWHERE
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report a call that compiles what is moved."""
@@ -70,9 +69,9 @@ class OffloadedLinear(Rule):
                 node, message, assumption="compare both with `fix-compile diagnose`, or leave out one of them"
             )
 
-    invalid: ClassVar[tuple[Example, ...]] = INVALID
+    invalid = INVALID
 
-    valid: ClassVar[tuple[NearMiss, ...]] = VALID
+    valid = VALID
 
 
 _EAGER = (

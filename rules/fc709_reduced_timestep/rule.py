@@ -4,22 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import ClassVar
 
 from patcher.facts import Facts
 from patcher.facts.effects.writing import Writing
-from patcher.rule import (
-    Applicability,
-    Code,
-    Cost,
-    Example,
-    Finding,
-    Fix,
-    NearMiss,
-    Replace,
-    Rule,
-    Where,
-)
+from patcher.rule import Applicability, Code, Finding, Fix, Replace, Rule, Where
 from rules.fc709_reduced_timestep.casts import Cast, Casts
 from rules.fc709_reduced_timestep.examples import INVALID, VALID
 from rules.fc709_reduced_timestep.timesteps import Timesteps
@@ -55,12 +43,12 @@ class ReducedTimestep(Rule):
         Source document 000 (kohya, musubi-tuner's 8e37da6); sd-scripts' ``flux_train_utils.py``.
     """
 
-    code: ClassVar[str] = "FC709"
-    name: ClassVar[str] = "reduced-timestep"
-    costs: ClassVar[tuple[Cost, ...]] = ()  # no break: other numbers
-    triggers: ClassVar[tuple[bytes, ...]] = (b"timestep",)
-    listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Call,)
-    where: ClassVar[Where] = Where.ANYWHERE
+    code = "FC709"
+    name = "reduced-timestep"
+    costs = ()  # no break: other numbers
+    triggers = (b"timestep",)
+    listens_to = (ast.Call,)
+    where = Where.ANYWHERE
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report a cast of what comes from a timestep and goes where one is embedded."""
@@ -73,9 +61,9 @@ class ReducedTimestep(Rule):
         fix = Fix((_edit(cast, facts),), Applicability.UNSAFE)
         yield Finding(node, message, fix, "what embeds it takes float32, or runs under autocast")
 
-    invalid: ClassVar[tuple[Example, ...]] = INVALID
+    invalid = INVALID
 
-    valid: ClassVar[tuple[NearMiss, ...]] = VALID
+    valid = VALID
 
 
 def _is_own(cast: Cast, facts: Facts) -> bool:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import ClassVar
 
 from patcher.facts import Facts
-from patcher.rule import Applicability, Cost, Example, Finding, Fix, NearMiss, Rule, Where
+from patcher.rule import Applicability, Finding, Fix, Rule, Where
 from rules.fc710_compile_setting.examples import INVALID, VALID
 from rules.fc710_compile_setting.recurrent import SETTING, recurrent
 from rules.fc710_compile_setting.writing import SettingPlaces
@@ -44,18 +43,18 @@ class CompileSetting(Rule):
         PyTorch, ``torch._dynamo.config``; "Dynamic shapes" (data-dependent operators, unbacked symbols).
     """
 
-    code: ClassVar[str] = "FC710"
-    name: ClassVar[str] = "compile-setting"
-    costs: ClassVar[tuple[Cost, ...]] = ("graph break", "recompilation")
-    triggers: ClassVar[tuple[bytes, ...]] = (b"compile", b"LSTM", b"GRU", b"RNN")
-    listens_to: ClassVar[tuple[type[ast.AST], ...]] = (
+    code = "FC710"
+    name = "compile-setting"
+    costs = ("graph break", "recompilation")
+    triggers = (b"compile", b"LSTM", b"GRU", b"RNN")
+    listens_to = (
         ast.Attribute,
         ast.Call,
         ast.FunctionDef,
         ast.AsyncFunctionDef,
         ast.ClassDef,
     )
-    where: ClassVar[Where] = Where.ANYWHERE
+    where = Where.ANYWHERE
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report ``node`` when it compiles something, and settings of a run are not set there."""
@@ -84,6 +83,6 @@ class CompileSetting(Rule):
         assumption = "all that this process compiles is right with it as well"
         yield Finding(site, message, fix, "what is around the blocks may run eagerly" if one_by_one else assumption)
 
-    invalid: ClassVar[tuple[Example, ...]] = INVALID
+    invalid = INVALID
 
-    valid: ClassVar[tuple[NearMiss, ...]] = VALID
+    valid = VALID

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import ClassVar
 
 from patcher.facts import Facts
 from patcher.facts.checks.errors import literal
 from patcher.rule import (
     Applicability,
     Code,
-    Cost,
     Edit,
     Enclose,
-    Example,
     Finding,
     Fix,
     Insert,
-    NearMiss,
     Replace,
     ReplaceStatements,
     Rule,
@@ -58,12 +54,12 @@ class SizeCheck(Rule):
         ``torch._check``; PyTorch, "Dealing with GuardOnDataDependentSymNode errors".
     """
 
-    code: ClassVar[str] = "FC711"
-    name: ClassVar[str] = "size-check"
-    costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
-    triggers: ClassVar[tuple[bytes, ...]] = (b"raise ", b"assert ", b"assert(")
-    listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.If, ast.Assert)
-    yields_to: ClassVar[tuple[str, ...]] = ("FC102",)  # which answers for what reads a tensor in the test itself
+    code = "FC711"
+    name = "size-check"
+    costs = ("graph break",)
+    triggers = (b"raise ", b"assert ", b"assert(")
+    listens_to = (ast.If, ast.Assert)
+    yields_to = ("FC102",)  # which answers for what reads a tensor in the test itself
 
     def handles(self, node: ast.AST, facts: Facts) -> bool:
         """Whether ``node`` only raises for some numbers that settings in force make symbols."""
@@ -82,8 +78,8 @@ class SizeCheck(Rule):
         else:
             yield Finding(node, message, assumption="Python values, several numbers or other branches decide together")
 
-    invalid: ClassVar[tuple[Example, ...]] = INVALID
-    valid: ClassVar[tuple[NearMiss, ...]] = VALID
+    invalid = INVALID
+    valid = VALID
 
 
 _ASSUMED = (

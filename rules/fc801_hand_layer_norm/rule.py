@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import ClassVar
 
 from patcher.facts import Facts
 from patcher.facts.operators.found import Found, Operators
 from patcher.facts.operators.terms import is_float32
 from patcher.facts.tables.fusions import presumed, rounding
-from patcher.rule import Applicability, Code, Cost, Example, Finding, Fix, NearMiss, Replace, ReplaceStatements, Rule
+from patcher.rule import Applicability, Code, Finding, Fix, Replace, ReplaceStatements, Rule
 from rules.fc801_hand_layer_norm.examples import INVALID, VALID
 
 
@@ -41,12 +40,12 @@ class HandLayerNorm(Rule):
         Ba, Kiros and Hinton, "Layer normalization" (2016); ``torch.nn.functional.layer_norm``.
     """
 
-    code: ClassVar[str] = "FC801"
-    name: ClassVar[str] = "hand-layer-norm"
-    switch: ClassVar[str] = "layer-norm"
-    triggers: ClassVar[tuple[bytes, ...]] = (b"mean", b"var")
-    listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.BinOp, ast.Call)
-    costs: ClassVar[tuple[Cost, ...]] = ()  # no break: eager time, and other last bits than compiled code has
+    code = "FC801"
+    name = "hand-layer-norm"
+    switch = "layer-norm"
+    triggers = (b"mean", b"var")
+    listens_to = (ast.BinOp, ast.Call)
+    costs = ()  # no break: eager time, and other last bits than compiled code has
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report ``node`` when it is a layer norm."""
@@ -62,8 +61,8 @@ class HandLayerNorm(Rule):
         fix = Fix((Replace(node, _call(found, facts)), *removed), Applicability.UNSAFE)
         yield Finding(node, message, fix, _presumed(found))
 
-    invalid: ClassVar[tuple[Example, ...]] = INVALID
-    valid: ClassVar[tuple[NearMiss, ...]] = VALID
+    invalid = INVALID
+    valid = VALID
 
 
 def _call(found: Found, facts: Facts) -> Code:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import ClassVar
 
 from patcher.facts import Facts
 from patcher.facts.operators.found import Operators
 from patcher.facts.tables.fusions import presumed
-from patcher.rule import Applicability, Code, Cost, Example, Finding, Fix, NearMiss, Replace, ReplaceStatements, Rule
+from patcher.rule import Applicability, Code, Finding, Fix, Replace, ReplaceStatements, Rule
 from rules.fc802_hand_gelu.examples import INVALID, VALID
 
 _ARGUMENTS = {"erf": "", "tanh": ', approximate="tanh"'}
@@ -38,12 +37,12 @@ class HandGelu(Rule):
         Hendrycks and Gimpel, "Gaussian error linear units" (2016); ``torch.nn.functional.gelu``.
     """
 
-    code: ClassVar[str] = "FC802"
-    name: ClassVar[str] = "hand-gelu"
-    switch: ClassVar[str] = "gelu"
-    triggers: ClassVar[tuple[bytes, ...]] = (b"erf", b"tanh", b"Tanh")
-    listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.BinOp, ast.Call)
-    costs: ClassVar[tuple[Cost, ...]] = ()  # no break: eager time, and other last bits than compiled code has
+    code = "FC802"
+    name = "hand-gelu"
+    switch = "gelu"
+    triggers = (b"erf", b"tanh", b"Tanh")
+    listens_to = (ast.BinOp, ast.Call)
+    costs = ()  # no break: eager time, and other last bits than compiled code has
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report ``node`` when it is a GELU."""
@@ -61,5 +60,5 @@ class HandGelu(Rule):
         fix = Fix((Replace(node, code), *removed), Applicability.UNSAFE)
         yield Finding(node, message, fix, presumed(f"gelu-{found.form}"))
 
-    invalid: ClassVar[tuple[Example, ...]] = INVALID
-    valid: ClassVar[tuple[NearMiss, ...]] = VALID
+    invalid = INVALID
+    valid = VALID

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import ClassVar
 
 from patcher.facts import Facts
 from patcher.facts.operators.found import Operators
 from patcher.facts.tables.fusions import presumed
-from patcher.rule import Applicability, Code, Cost, Example, Finding, Fix, NearMiss, Replace, ReplaceStatements, Rule
+from patcher.rule import Applicability, Code, Finding, Fix, Replace, ReplaceStatements, Rule
 from rules.fc803_hand_silu.examples import INVALID, VALID
 
 
@@ -35,12 +34,12 @@ class HandSilu(Rule):
         Elfwing et al., "Sigmoid-weighted linear units" (2017); ``torch.nn.functional.silu``.
     """
 
-    code: ClassVar[str] = "FC803"
-    name: ClassVar[str] = "hand-silu"
-    switch: ClassVar[str] = "silu"
-    triggers: ClassVar[tuple[bytes, ...]] = (b"sigmoid", b"Sigmoid", b"expit")
-    listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.BinOp, ast.Call)
-    costs: ClassVar[tuple[Cost, ...]] = ()  # no break: eager time, and other last bits than compiled code has
+    code = "FC803"
+    name = "hand-silu"
+    switch = "silu"
+    triggers = (b"sigmoid", b"Sigmoid", b"expit")
+    listens_to = (ast.BinOp, ast.Call)
+    costs = ()  # no break: eager time, and other last bits than compiled code has
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report ``node`` when it is ``x * sigmoid(x)``."""
@@ -57,5 +56,5 @@ class HandSilu(Rule):
         removed = tuple(ReplaceStatements(run, ()) for run in found.removed)
         yield Finding(node, message, Fix((Replace(node, code), *removed), Applicability.UNSAFE), presumed("silu"))
 
-    invalid: ClassVar[tuple[Example, ...]] = INVALID
-    valid: ClassVar[tuple[NearMiss, ...]] = VALID
+    invalid = INVALID
+    valid = VALID

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import ClassVar
 
 from patcher.facts import Facts
 from patcher.facts.operators.found import Found, Operators
 from patcher.facts.operators.terms import Op, is_float32, subterms
 from patcher.facts.tables.fusions import presumed, rounding
-from patcher.rule import Applicability, Code, Cost, Example, Finding, Fix, NearMiss, Replace, ReplaceStatements, Rule
+from patcher.rule import Applicability, Code, Finding, Fix, Replace, ReplaceStatements, Rule
 from rules.fc804_hand_rms_norm.examples import INVALID, VALID
 
 
@@ -43,12 +42,12 @@ class HandRmsNorm(Rule):
         Zhang and Sennrich, "Root mean square layer normalization" (2019); ``torch.nn.functional.rms_norm``.
     """
 
-    code: ClassVar[str] = "FC804"
-    name: ClassVar[str] = "hand-rms-norm"
-    switch: ClassVar[str] = "rms-norm"
-    triggers: ClassVar[tuple[bytes, ...]] = (b"sqrt", b"-0.5", b"0.5")
-    listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.BinOp, ast.Call)
-    costs: ClassVar[tuple[Cost, ...]] = ()  # no break: other last bits than compiled code has
+    code = "FC804"
+    name = "hand-rms-norm"
+    switch = "rms-norm"
+    triggers = (b"sqrt", b"-0.5", b"0.5")
+    listens_to = (ast.BinOp, ast.Call)
+    costs = ()  # no break: other last bits than compiled code has
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report ``node`` when it is an RMS norm."""
@@ -65,8 +64,8 @@ class HandRmsNorm(Rule):
         fix = Fix((Replace(node, _call(found, facts)), *removed), Applicability.UNSAFE)
         yield Finding(node, message, fix, _presumed(found))
 
-    invalid: ClassVar[tuple[Example, ...]] = INVALID
-    valid: ClassVar[tuple[NearMiss, ...]] = VALID
+    invalid = INVALID
+    valid = VALID
 
 
 #: The first version of PyTorch that has ``F.rms_norm``.

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import ClassVar
 
 from patcher.facts import Facts
 from patcher.facts.operators.found import Found, Operators
 from patcher.facts.tables.fusions import MEASURED, presumed
-from patcher.rule import Applicability, Code, Cost, Example, Finding, Fix, NearMiss, Replace, ReplaceStatements, Rule
+from patcher.rule import Applicability, Code, Finding, Fix, Replace, ReplaceStatements, Rule
 from rules.fc805_hand_attention.examples import INVALID, VALID
 
 
@@ -39,12 +38,12 @@ class HandAttention(Rule):
         Vaswani et al., "Attention is all you need" (2017); ``torch.nn.functional.scaled_dot_product_attention``.
     """
 
-    code: ClassVar[str] = "FC805"
-    name: ClassVar[str] = "hand-attention"
-    switch: ClassVar[str] = "attention"
-    triggers: ClassVar[tuple[bytes, ...]] = (b"softmax", b"Softmax")
-    listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.BinOp, ast.Call)
-    costs: ClassVar[tuple[Cost, ...]] = ()  # no break: eager time and memory
+    code = "FC805"
+    name = "hand-attention"
+    switch = "attention"
+    triggers = (b"softmax", b"Softmax")
+    listens_to = (ast.BinOp, ast.Call)
+    costs = ()  # no break: eager time and memory
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report ``node`` when it is attention."""
@@ -60,8 +59,8 @@ class HandAttention(Rule):
         fix = Fix((Replace(node, _call(found, facts)), *removed), Applicability.UNSAFE)
         yield Finding(node, message, fix, _presumed(found))
 
-    invalid: ClassVar[tuple[Example, ...]] = INVALID
-    valid: ClassVar[tuple[NearMiss, ...]] = VALID
+    invalid = INVALID
+    valid = VALID
 
 
 #: The first version of PyTorch whose function takes a scale.

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import ClassVar
 
 from patcher.facts import Facts
 from patcher.facts.operators.found import Operators
 from patcher.facts.tables.fusions import times
-from patcher.rule import Cost, Example, Finding, NearMiss, Rule
+from patcher.rule import Finding, Rule
 from rules.fc806_hand_modulate.examples import INVALID, VALID
 
 
@@ -32,12 +31,12 @@ class HandModulate(Rule):
         Peebles and Xie, "Scalable diffusion models with transformers" (2023); ``torch.addcmul``.
     """
 
-    code: ClassVar[str] = "FC806"
-    name: ClassVar[str] = "hand-modulate"
-    switch: ClassVar[str] = "modulate"
-    triggers: ClassVar[tuple[bytes, ...]] = (b"1 +", b"1.0 +", b"+ 1", b"1+", b"+1")
-    listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.BinOp, ast.Call)
-    costs: ClassVar[tuple[Cost, ...]] = ()  # no break: eager time
+    code = "FC806"
+    name = "hand-modulate"
+    switch = "modulate"
+    triggers = (b"1 +", b"1.0 +", b"+ 1", b"1+", b"+1")
+    listens_to = (ast.BinOp, ast.Call)
+    costs = ()  # no break: eager time
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report ``node`` when it is a modulation."""
@@ -47,5 +46,5 @@ class HandModulate(Rule):
             message = f"`{found.said('x')}` is scaled and shifted: by hand it takes {times('modulate')} as `addcmul`"
             yield Finding(node, message, assumption="nobody has measured that it pays on your device")
 
-    invalid: ClassVar[tuple[Example, ...]] = INVALID
-    valid: ClassVar[tuple[NearMiss, ...]] = VALID
+    invalid = INVALID
+    valid = VALID

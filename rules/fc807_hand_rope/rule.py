@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import ClassVar
 
 from patcher.facts import Facts
 from patcher.facts.operators.found import Operators
 from patcher.facts.tables.fusions import times
-from patcher.rule import Cost, Example, Finding, NearMiss, Rule
+from patcher.rule import Finding, Rule
 from rules.fc807_hand_rope.examples import INVALID, VALID
 
 _FORMS = {
@@ -38,12 +37,12 @@ class HandRope(Rule):
         Su et al., "RoFormer" (2021); ``torch.view_as_complex``.
     """
 
-    code: ClassVar[str] = "FC807"
-    name: ClassVar[str] = "hand-rope"
-    switch: ClassVar[str] = "rope"
-    triggers: ClassVar[tuple[bytes, ...]] = (b"torch.cat", b"torch.stack", b"view_as_real", b"cat(", b"stack(")
-    listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.BinOp, ast.Call)
-    costs: ClassVar[tuple[Cost, ...]] = ()  # no break: what a device may have a kernel for
+    code = "FC807"
+    name = "hand-rope"
+    switch = "rope"
+    triggers = (b"torch.cat", b"torch.stack", b"view_as_real", b"cat(", b"stack(")
+    listens_to = (ast.BinOp, ast.Call)
+    costs = ()  # no break: what a device may have a kernel for
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report ``node`` when it is a rotary embedding."""
@@ -56,5 +55,5 @@ class HandRope(Rule):
             message += f": it takes {times('rope-complex')} as with pairs of real numbers"
         yield Finding(node, message, assumption="PyTorch has no operator for it")
 
-    invalid: ClassVar[tuple[Example, ...]] = INVALID
-    valid: ClassVar[tuple[NearMiss, ...]] = VALID
+    invalid = INVALID
+    valid = VALID
