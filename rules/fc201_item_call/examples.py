@@ -54,6 +54,7 @@ calls = [(torch.linspace(-1, 1, 8).reshape(2, 4),)]
     ),
     Example(
         title="a size, halved in a tensor",
+        unsafe=True,
         before="""\
 class Halves(nn.Module):
     def forward(self, x):
@@ -73,6 +74,7 @@ calls = [(torch.linspace(-1, 1, 2 * n).reshape(2, n),) for n in (4, 6)]
     ),
     Example(
         title="the product and the largest of sizes",
+        unsafe=True,
         before="""\
 class Flat(nn.Module):
     def forward(self, x, y):
@@ -94,6 +96,7 @@ calls = [(torch.linspace(-1, 1, 6).reshape(2, 3), torch.linspace(-1, 1, 4))]
     ),
     Example(
         title="the product of the sizes of what has a dimension, for one was asked for above",
+        unsafe=True,
         before="""\
 class Parts(nn.Module):
     def __init__(self):
@@ -123,6 +126,7 @@ calls = [(torch.linspace(-1, 1, 24).reshape(2, 3, 4),)]
     ),
     Example(
         title="the largest of sizes that are listed right above",
+        unsafe=True,
         before="""\
 class Joined(nn.Module):
     def forward(self, x):
@@ -146,6 +150,7 @@ calls = [([torch.ones(1, 2, 3), torch.ones(1, 4)],)]
     ),
     Example(
         title="the largest of sizes in a list that a loop has filled",
+        unsafe=True,
         before="""\
 class Packed(nn.Module):
     def forward(self, groups):
@@ -343,28 +348,23 @@ class Cut(nn.Module):
         reported=True,
     ),
     NearMiss(
-        title="a list that a loop has filled: longer by now, of what may be floats, and the largest along a dimension",
+        title="a list that a loop has filled: longer by now, and the largest along a dimension",
         source="""\
 class Filled(nn.Module):
-    def forward(self, groups, shares):
+    def forward(self, groups):
         rows = []
         for group in groups:
             rows.append(torch.cat(group))
         lengths = torch.tensor([u.shape[-2] for u in rows])
         rows.append(groups[0][0])
         places = torch.arange(lengths.amax().item())
-        kept = []
-        for share in shares:
-            kept.append(share)
-        least = torch.tensor([s for s in kept], dtype=torch.long)
-        below = torch.arange(least.amin().item())
         lengths = torch.tensor([u.shape[-2] for u in rows])
-        return places, below, torch.arange(lengths.amax(0).item())
+        return places, torch.arange(lengths.amax(0).item())
 """,
         reported=True,
     ),
     NearMiss(
-        title="listed sizes: of an iterator, further above, under a condition; a size asked for in one branch",
+        title="listed sizes: of an iterator, further above, under a condition",
         source="""\
 class Once(nn.Module):
     def forward(self, x):
@@ -386,24 +386,12 @@ class Some(nn.Module):
         parts = [u.flatten(1) for u in x]
         lengths = torch.tensor([u.size(1) for u in parts if u.size(1) > 2])
         return x[0][: lengths.max().item()]
-
-
-class Branch(nn.Module):
-    def forward(self, input, wide=False):
-        if wide:
-            width = input.shape[0]
-        return input.long() * torch.prod(torch.tensor(input.shape)).item()
 """,
         reported=True,
     ),
     NearMiss(
-        title="the product of no sizes is a float; `max` is another name",
+        title="`max` is another name",
         source="""\
-class Product(nn.Module):
-    def forward(self, x):
-        return x.long() * torch.tensor(x.shape).prod().item()
-
-
 class Named(nn.Module):
     def forward(self, x, max):
         return x[: torch.tensor([x.shape[0], 2]).max().item()] + max

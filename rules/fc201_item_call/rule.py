@@ -10,9 +10,10 @@ from patcher.facts.numbers.asked_numbers import AskedNumbers
 from patcher.rule import Applicability, Code, Finding, Fix, Replace, Rule
 from rules.fc201_item_call.array_bounds import ArrayBounds
 from rules.fc201_item_call.examples import INVALID, VALID
-from rules.fc201_item_call.known_numbers import Known, KnownNumbers
+from rules.fc201_item_call.known_numbers import KnownNumbers
 
 _DATA = "the value is data-dependent"
+_AS_MADE = "the tensor holds what it was made of, whole numbers that fit, one at least"
 
 
 class ItemCall(Rule):
@@ -30,10 +31,9 @@ class ItemCall(Rule):
         with the number.
 
     Fix safety:
-        Safe for ``.item()`` and ``int()``, when everything that the number is made of still has its value there (names
-        bound once, attributes that the function does not assign) and is an integer, and nothing changes the tensor in
-        between. Unsafe for an element that is handed on as it is, which may be needed as a tensor there, and for bounds
-        that pass through an array: what that is made of may be no list of integers.
+        Unsafe: that what the tensor was made of are integers that fit into it, one of them at least, and that nothing
+        writes to the tensor before the read, is assumed. An element that is handed on as it is may be needed as a
+        tensor there; what bounds pass through an array were made of may be no list of integers.
 
     References:
         PyTorch, graph break GB0124 (``Tensor.item()``); VITS and other models with WaveNet layers.
@@ -61,24 +61,23 @@ class ItemCall(Rule):
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report ``node`` when it reads a number out of a tensor, or makes a 0-d tensor that something else reads."""
         assert isinstance(node, (ast.Call, ast.Subscript))
-        tensor = _read(node, facts)
-        message = f"`{_short(node)}` reads a number out of a tensor: graph break"
+        tensor, known = _read(node, facts), facts.ask(KnownNumbers)
         if tensor is not None:
-            known = facts.ask(KnownNumbers).scalar(tensor)
-            whole = known is not None and ast.unparse(node.func if isinstance(node, ast.Call) else node) != "float"
-            fix = _replace(node, known, facts) if known is not None and whole else None
-            yield Finding(node, message, fix, "" if fix else _DATA)
+            number = known.scalar(tensor) if ast.unparse(getattr(node, "func", node)) != "float" else None
+            message = f"`{_short(node)}` reads a number out of a tensor: graph break"
+            yield Finding(node, message, _replaced(node, number), _DATA if number is None else _AS_MADE)
         elif (asked := facts.ask(AskedNumbers).at(node)) is not None and asked.named:
-            yield Finding(node, message, assumption=_DATA)
+            yield Finding(node, f"`{_short(node)}` reads a number out of a tensor: graph break", assumption=_DATA)
         elif isinstance(node, ast.Call):
             if (bounds := facts.ask(ArrayBounds).of(node)) is not None:
                 message = "the host knows these bounds of a slice: compiled code makes a tensor of them and reads it"
-                taken = Fix((Replace(node, Code("{0}", (bounds.source,))),), Applicability.UNSAFE)
+                taken = _replaced(node, Code("{0}", (bounds.source,)))
                 yield Finding(bounds.slices[0], message, taken, bounds.assumption)  # where the graph breaks
-        elif _may_be_size(node, facts) and (known := facts.ask(KnownNumbers).scalar(node)) is not None:
+        elif _may_be_size(node, facts) and (number := known.scalar(node)) is not None:
             message = "the host knows this number, and reads it from a tensor"
-            fix = _replace(node, known, facts, Applicability.UNSAFE)
-            yield Finding(node, message, fix, f"`{_short(node)}` is only used as a number where it goes")
+            yield Finding(
+                node, message, _replaced(node, number), f"`{_short(node)}` is only used as a number where it goes"
+            )
 
     invalid = INVALID
     valid = VALID
@@ -112,7 +111,5 @@ def _may_be_size(node: ast.Subscript, facts: Facts) -> bool:
     return used and isinstance(node.value, ast.Name) and isinstance(node.slice, ast.Constant)
 
 
-def _replace(node: ast.expr, known: Known, facts: Facts, safety: Applicability = Applicability.SAFE) -> Fix | None:
-    if known.builtin is not None and not facts.syntax.is_builtin(ast.Name(known.builtin)):
-        return None
-    return Fix((Replace(node, Code(known.template, known.parts)),), safety)
+def _replaced(node: ast.expr, number: Code | None) -> Fix | None:
+    return Fix((Replace(node, number),), Applicability.UNSAFE) if number is not None else None

@@ -367,16 +367,6 @@ class Net(Base):
 """,
         SIGNS,
     ),
-    "the product of no sizes": (
-        "FC201",
-        """
-class Net(nn.Module):
-    def forward(self, x):
-        y = x.long()
-        return y * torch.tensor(x.shape).prod().item(), y * torch.tensor(x.shape[1:]).prod().item()
-""",
-        MADE + "calls = [(torch.ones(n),) for n in ((2, 3), (3,), ())]",
-    ),
     "a bool is an int": (
         "FC201",
         """

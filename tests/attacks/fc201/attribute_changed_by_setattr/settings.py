@@ -1,3 +1,0 @@
-def configure(module, changes):
-    for name, value in changes.items():
-        setattr(module, name, value)
