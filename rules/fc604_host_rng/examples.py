@@ -221,22 +221,11 @@ class Scaled(nn.Module):
         y = x.reshape(-1, 2) * factor
         return y.sum(-1) * 2
 """,
-        after="""\
-import numpy as np
-
-
-class Scaled(nn.Module):
-    def forward(self, x):
-        # in earnest, 0.5 to 1.5
-        factor = torch.empty(()).uniform_(1.5, 1.5) if torch.compiler.is_compiling() else np.random.uniform(1.5, 1.5)
-        y = x.reshape(-1, 2) * factor
-        return y.sum(-1) * 2
-""",
+        after=None,
         run="""\
 def make(): return Scaled().eval()
 calls = [(torch.randn(n, 4, generator=torch.Generator().manual_seed(n)),) for n in (2, 3)]
 """,
-        unsafe=True,
     ),
     Example(
         title="something to add",
@@ -254,25 +243,11 @@ class Lifted(nn.Module):
         noise = np.random.rand()
         return (rows + noise).floor() + self.lin(ids).sum()
 """,
-        after="""\
-import numpy as np
-
-
-class Lifted(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.lin = nn.Linear(4, 4)
-
-    def forward(self, ids):
-        rows = torch.arange(ids.shape[0] * 2.0).view(-1, 2)
-        noise = torch.rand(()) if torch.compiler.is_compiling() else np.random.rand()
-        return (rows + noise).floor() + self.lin(ids).sum()
-""",
+        after=None,
         run="""\
 def make(): return Lifted().eval()
 calls = [(torch.randn(n, 4, generator=torch.Generator().manual_seed(n)),) for n in (2, 3)]
 """,
-        unsafe=True,
     ),
     Example(
         title="in training the branch stays",

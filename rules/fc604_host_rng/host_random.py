@@ -23,11 +23,6 @@ _NUMPY_NUMBERS = {
 }  # fmt: skip
 #: Those that Dynamo does not trace with a shape either.
 _NUMPY_PLACES = frozenset("choice permutation shuffle multinomial".split())
-#: Functions that give one number between 0 and 1 when they are called without arguments, or from a to b with two.
-_UNIFORM = frozenset(
-    "random.random numpy.random.random numpy.random.rand numpy.random.uniform numpy.random.random_sample "
-    "numpy.random.ranf numpy.random.sample".split()
-)
 #: Functions of Python that ask for the number itself.
 _OF_THE_HOST = frozenset("int float round bool str".split())
 
@@ -36,15 +31,12 @@ _OF_THE_HOST = frozenset("int float round bool str".split())
 class Draw:
     """One draw. ``flag``: the expression that says whether what was drawn matters (``self.training``), or None.
 
-    ``late``: the draw is made only where the flag is set. ``uniform``: the bounds when it is one number that tensors
-    are added to or multiplied with. ``one``: it is ``random.random()``, for which ``random.uniform(0, 1)`` does as
-    well, also in compiled code. ``why``: what keeps all of this from being known.
+    ``one``: it is ``random.random()``, for which ``random.uniform(0, 1)`` does as well, also in compiled code. ``why``:
+    what keeps all of this from being known.
     """
 
     call: ast.Call
     flag: ast.expr | None = None
-    late: bool = False
-    uniform: tuple[ast.expr | None, ast.expr | None] | None = None
     one: bool = False
     why: str = ""
 
@@ -59,7 +51,7 @@ class HostRandom(Analysis):
             return None
         for parent, child in self._around(call):
             if self._matters(parent, child) is not None:
-                return Draw(call, late=True, why="in training, a branch depends on a random number of the host")
+                return Draw(call, why="in training, a branch depends on a random number of the host")
         uses = self._uses(call)
         if uses is None:
             return Draw(call, why="where the random numbers go is not known")
@@ -68,9 +60,8 @@ class HostRandom(Analysis):
         found = Draw(call, why="what is computed depends on random numbers of the host, not in training alone")
         if first is not None and all(f is not None and ast.dump(f) == ast.dump(first) for f in flags):
             found = Draw(call, flag=first)
-        elif what in _UNIFORM and uses and all(map(self._meets_a_tensor, uses)):
-            bounds = self._bounds(call, what)
-            found = Draw(call, uniform=bounds) if bounds is not None else found
+        elif what == "random.random" and uses and all(map(self._meets_a_tensor, uses)):
+            found = Draw(call)
         if found.why:
             return found
         if _does_something(*call.args, *(k.value for k in call.keywords)):
@@ -144,19 +135,6 @@ class HostRandom(Analysis):
             return True
         shaped = len(call.args) > _NUMPY_NUMBERS.get(name, -1) or any(k.arg in ("size", None) for k in call.keywords)
         return name in _NUMPY_NUMBERS and not shaped
-
-    def _bounds(self, call: ast.Call, what: str) -> tuple[ast.expr | None, ast.expr | None] | None:
-        if call.keywords or any(isinstance(a, ast.Starred) for a in call.args):
-            return None
-        if not call.args:
-            return None, None
-        numbers = [self.inference.of(a) for a in call.args]
-        low, high = (_literal(a) for a in (call.args[0], call.args[-1]))
-        if low is not None and high is not None and low > high:
-            return None  # numpy goes down from one to the other, PyTorch does not
-        if what.endswith(".uniform") and len(numbers) == 2 and all(n.is_number and not n.data for n in numbers):
-            return call.args[0], call.args[1]
-        return None
 
     def _uses(self, call: ast.Call) -> list[ast.expr] | None:
         """The call itself, or all reads of the one name that it is assigned to; None when that is not all."""
@@ -265,11 +243,3 @@ def _does_something(*expressions: ast.expr) -> bool:
         if isinstance(n, doing) or (isinstance(n, ast.Call) and ast.unparse(n.func) not in plain):
             return True
     return False
-
-
-def _literal(e: ast.expr) -> float | None:
-    try:
-        value = ast.literal_eval(e)
-    except ValueError:
-        return None
-    return float(value) if isinstance(value, (int, float)) else None

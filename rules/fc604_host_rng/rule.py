@@ -18,8 +18,7 @@ class HostRng(Rule):
         Where what was drawn matters in training only (``self.training and p < self.layerdrop``), or is added to or
         multiplied with a tensor of floats, ``random.random()`` becomes ``random.uniform(0, 1)``, the same number, which
         Dynamo traces. Where another function draws what matters in training only, compiled code draws in training only.
-        Where one number is added to or multiplied with a tensor, compiled code draws it with ``torch.rand``. Eager code
-        draws what it drew.
+        Eager code draws what it drew.
 
     Why it breaks compilation:
         The graph breaks at each number that ``random.random`` or ``numpy.random`` gives, used or not; inside of a loop
@@ -31,10 +30,9 @@ class HostRng(Rule):
     Fix safety:
         Safe for ``random.random()``: ``uniform(a, b)`` is ``a + (b - a) * random()``. Of other functions unsafe, for
         compiled code only. What is drawn and not used is not drawn any more, so the host's generator is not where it
-        was: what is drawn from it later differs. A number from ``torch.rand`` has the same distribution, and comes from
-        another generator, as a 0-d tensor of the default dtype. The flag is taken not to change between the draw and
-        its use, and an upper bound not to be below the lower one. A branch on a number that was drawn in training is
-        reported and not fixed, and so is whatever draws arrays, positions or choices.
+        was: what is drawn from it later differs. The flag is taken not to change between the draw and its use. A branch
+        on a number that was drawn in training is reported and not fixed, and so is what is not known to matter in
+        training alone, and whatever draws arrays, positions or choices.
 
     References:
         LayerDrop in speech models; PyTorch, "Attempted to call function marked as skipped" (graph break GB0007).
@@ -64,22 +62,14 @@ class HostRng(Rule):
         if draw.one and traced is not None:
             yield Finding(node, message, Fix((Replace(node, Code(f"{traced}(0, 1)")),)))
             return
-        if draw.flag is not None:
-            new = Code(f"{{0}} if {{1}} or not {torch}.compiler.is_compiling() else 0.0", (node, draw.flag))
-            assumption = (
-                f"compiled code draws nothing in evaluation, as long as `{ast.unparse(draw.flag)}` does not change "
-                "before the number is used: what the host draws later is another number"
-            )
-        else:
-            assert draw.uniform is not None
-            low, high = draw.uniform
-            drawn = Code(f"{torch}.rand(())")
-            if low is not None and high is not None:
-                drawn = Code(f"{torch}.empty(()).uniform_({{0}}, {{1}})", (low, high))
-            new = Code(f"{{0}} if {torch}.compiler.is_compiling() else {{1}}", (drawn, node))
-            assumption = "compiled code draws the number with PyTorch: another one, of the same distribution"
-            if low is not None and high is not None:
-                assumption += f", with `{ast.unparse(high)}` not below `{ast.unparse(low)}`"
+        if draw.flag is None:
+            yield Finding(node, message, assumption="random numbers of the host meet a tensor of unknown dtype")
+            return
+        new = Code(f"{{0}} if {{1}} or not {torch}.compiler.is_compiling() else 0.0", (node, draw.flag))
+        assumption = (
+            f"compiled code draws nothing in evaluation, as long as `{ast.unparse(draw.flag)}` does not change "
+            "before the number is used: what the host draws later is another number"
+        )
         yield Finding(node, message, Fix((Replace(node, new),), Applicability.UNSAFE), assumption)
 
     invalid = INVALID
