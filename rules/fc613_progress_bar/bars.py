@@ -8,18 +8,12 @@ from dataclasses import dataclass
 from patcher.facts.analysis import Analysis
 from patcher.facts.checks.describing import Describing
 from patcher.facts.syntax.written import short
-from patcher.facts.values.types import Kind
 
 _MODULES = ("tqdm", "tqdm.std", "tqdm.auto", "tqdm.autonotebook", "tqdm.notebook", "tqdm.rich")
 _BARS = frozenset(f"{module}.tqdm" for module in _MODULES)
 _COUNTED = frozenset(f"{module}.trange" for module in _MODULES)
 #: Builtins that go through what they are given.
 _GOING_THROUGH = frozenset("enumerate zip list tuple".split())
-#: Builtins that hand on the items of others as they are asked for, and those that take or make all at once.
-_HANDING_ON = frozenset("zip enumerate".split())
-_AT_ONCE = frozenset("range list tuple set dict sorted reversed len".split())
-#: Methods of dictionaries that give views.
-_VIEWS = frozenset("items keys values".split())
 #: Methods that change what is shown, and give nothing back that is used.
 _SHOWING = frozenset(
     "set_description set_description_str set_postfix set_postfix_str update refresh close clear display write".split()
@@ -30,15 +24,13 @@ _SHOWING = frozenset(
 class Bar:
     """A bar, ``call``, over ``items``, or over ``range(*items)`` where ``counted``.
 
-    ``named_above``: the statement above which the items can get a name first, None where something else may be
-    evaluated before them, or decides whether they are. ``told``: where the bar is told something, each in a statement
-    of its own; ``kind``: how its class is spelled there. ``reason``: why compiled code cannot do without it, or "".
+    ``told``: where the bar is told something, each in a statement of its own; ``kind``: how its class is spelled there.
+    ``reason``: why compiled code cannot do without it, or "".
     """
 
     call: ast.Call
     items: tuple[ast.expr, ...]
     counted: bool
-    named_above: ast.stmt | None = None
     told: tuple[ast.Name, ...] = ()
     kind: str = ""
     reason: str = ""
@@ -69,7 +61,7 @@ class Bars(Analysis):
             or next(filter(None, map(describing.why_counted, items)), "")  # a bar asks how many there are
             or ("the class of the bar has no name here" if told and not kind else "")
         )
-        return Bar(call, tuple(items), counted, self._named_above(call, items), told, kind, reason)
+        return Bar(call, tuple(items), counted, told, kind, reason)
 
     def _why_nothing(self, call: ast.Call, items: list[ast.expr], counted: bool) -> str:
         """Why there is nothing that can be gone through without the bar; "" when there is."""
@@ -83,31 +75,6 @@ class Bars(Analysis):
         if any(self.syntax.qualified(n.func) in _BARS | _COUNTED for n in inner):
             return "it goes through another bar"
         return ""
-
-    def _named_above(self, call: ast.Call, items: list[ast.expr]) -> ast.stmt | None:
-        statement = self.syntax.statement_of(call)
-        first = not call.args and bool(call.keywords) and call.keywords[0].value in items
-        match statement:
-            case ast.For(iter=e) | ast.Assign(value=e) if e is call and (call.args or first):
-                kept = self.syntax.alone(statement) and not any(map(self._is_drawn, items))
-                return statement if kept else None
-        return None
-
-    def _is_drawn(self, e: ast.expr) -> bool:
-        """Whether ``e`` may be a generator, which a name would keep from being closed when its loop is left."""
-        match e:
-            case ast.Call(func=func, args=args, keywords=keywords):
-                builtin = self.syntax.builtin(e)
-                if builtin in _HANDING_ON:
-                    return any(map(self._is_drawn, args))
-                views = isinstance(func, ast.Attribute) and func.attr in _VIEWS and not args and not keywords
-                made = (self.syntax.qualified(func) or "").startswith("torch.") or self.inference.of(
-                    e
-                ).kind is Kind.TENSOR
-                return not (builtin in _AT_ONCE or views or made)
-            case ast.Attribute(attr=attr):
-                return attr in self.project.properties and self.inference.of(e).kind is not Kind.TENSOR
-        return isinstance(e, (ast.GeneratorExp, ast.IfExp, ast.BoolOp, ast.NamedExpr, ast.Await, ast.Starred))
 
     def _used(self, call: ast.Call) -> tuple[tuple[ast.Name, ...], str]:
         """Where what ``call`` makes is told something, and what else is done with it."""

@@ -20,7 +20,7 @@ class Sampler(nn.Module):
         self.steps = 3
 
     def forward(self, x):
-        for t in tqdm(range(self.steps), desc="sampling", total=self.steps, disable=True):
+        for t in tqdm(range(self.steps), disable=True):
             x = x + self.lin(x) / (t + 1)
         return x
 """,
@@ -35,10 +35,7 @@ class Sampler(nn.Module):
         self.steps = 3
 
     def forward(self, x):
-        _items = range(self.steps)
-        if not torch.compiler.is_compiling():
-            _items = tqdm(_items, desc="sampling", total=self.steps, disable=True)
-        for t in _items:
+        for t in (range(self.steps) if torch.compiler.is_compiling() else tqdm(range(self.steps), disable=True)):
             x = x + self.lin(x) / (t + 1)
         return x
 """,
@@ -52,9 +49,9 @@ from tqdm import tqdm
 
 class Sampler(nn.Module):
     def forward(self, x):
-        times = [3, 2, 1, 0]
-        for now, following in tqdm(list(zip(times[:-1], times[1:], strict=True)), disable=True):  # down to 0
-            x = x.sin() * now + following
+        times, rest = [3, 2, 1], [2, 1, 0]
+        for a, b in tqdm(zip(times, rest), disable=True):  # down
+            x = x.sin() * a + b
         return x
 """,
         after="""\
@@ -63,12 +60,9 @@ from tqdm import tqdm
 
 class Sampler(nn.Module):
     def forward(self, x):
-        times = [3, 2, 1, 0]
-        _items = list(zip(times[:-1], times[1:], strict=True))
-        if not torch.compiler.is_compiling():
-            _items = tqdm(_items, disable=True)
-        for now, following in _items:  # down to 0
-            x = x.sin() * now + following
+        times, rest = [3, 2, 1], [2, 1, 0]
+        for a, b in (zip(times, rest) if torch.compiler.is_compiling() else tqdm(zip(times, rest), disable=True)):  # down
+            x = x.sin() * a + b
         return x
 """,
         run=f"def make(): return Sampler()\ncalls = [({_ROWS},)]\n",
@@ -172,7 +166,7 @@ from tqdm import tqdm
 class Sampler(nn.Module):
     def forward(self, x, shown: bool = False):
         scales = x.unbind(0)
-        for scale in tqdm(iterable=scales, disable=not shown, leave=False):
+        for scale in tqdm(iterable=scales, disable=not shown):
             x = x * scale
         return x
 """,
@@ -183,8 +177,7 @@ from tqdm import tqdm
 class Sampler(nn.Module):
     def forward(self, x, shown: bool = False):
         scales = x.unbind(0)
-        _items = scales if torch.compiler.is_compiling() else tqdm(iterable=scales, disable=not shown, leave=False)
-        for scale in _items:
+        for scale in (scales if torch.compiler.is_compiling() else tqdm(iterable=scales, disable=not shown)):
             x = x * scale
         return x
 """,
@@ -244,7 +237,7 @@ from tqdm import tqdm
 
 class Solver(nn.Module):
     def forward(self, x, shown: bool = True):
-        bar = tqdm(list(range(3)), desc="down to where it is flat", disable=True)
+        bar = tqdm(list(range(3)), desc="down", disable=True)
         for _ in bar:
             if shown: bar.update(0)
             x = x - 0.1 * x.pow(3)
@@ -256,9 +249,7 @@ from tqdm import tqdm
 
 class Solver(nn.Module):
     def forward(self, x, shown: bool = True):
-        bar = list(range(3))
-        if not torch.compiler.is_compiling():
-            bar = tqdm(bar, desc="down to where it is flat", disable=True)
+        bar = list(range(3)) if torch.compiler.is_compiling() else tqdm(list(range(3)), desc="down", disable=True)
         for _ in bar:
             if shown:
                 if isinstance(bar, tqdm):
@@ -419,51 +410,6 @@ class Net(nn.Module):
         reported=True,
     ),
     NearMiss(
-        title="items that hang on another loop",
-        source="""\
-from tqdm import tqdm
-
-
-class Net(nn.Module):
-    def forward(self, x):
-        times = lambda n: [x * t for t in tqdm(list(range(n)), desc="from one to the next")]
-        return times(2), [x * t for n in range(2) for t in tqdm(list(range(n + 1)), desc="from one to the next")]
-""",
-        reported=True,
-    ),
-    NearMiss(
-        title="items that are not always asked for",
-        source="""\
-from tqdm import tqdm
-
-
-class Net(nn.Module):
-    def forward(self, x, table=None):
-        y = table and [x * t for t in tqdm(list(table.values()), desc="from one to the next", disable=True)]
-        return [x * t for t in tqdm(list(table["steps"]), desc="from one to the next", disable=True)] if y else x
-""",
-        reported=True,
-    ),
-    NearMiss(
-        title="something is evaluated before the items",
-        source="""\
-from tqdm import tqdm
-
-
-class Net(nn.Module):
-    def times(self, x):
-        x.add_(1)
-        return [1, 2]
-
-    def forward(self, x):
-        y = (x * 2).sum() + sum([x * t for t in tqdm(self.times(x), desc="from one to the next", disable=True)])
-        for t in tqdm(desc=f"{x.sum()} is what it is now", iterable=self.times(x), disable=True, ascii=True):
-            y = y * t
-        return y
-""",
-        reported=True,
-    ),
-    NearMiss(
         title="a generator in the brackets of the call",
         source="""\
 from tqdm import tqdm
@@ -474,70 +420,6 @@ class Net(nn.Module):
         for y in tqdm(x * k for k in range(3)):
             x = x + y
         return x
-""",
-        reported=True,
-    ),
-    NearMiss(
-        title="lines that hold several statements",
-        source="""\
-from tqdm import tqdm
-
-
-class Net(nn.Module):
-    def forward(self, x):
-        bar = tqdm(range(3))
-        for t in bar: x = x + t; bar.update(0)
-        y = x * 2; times = tqdm(list(range(3)), desc="from one to the next", disable=True, leave=False, ascii=True)
-        for t in times:
-            y = y + t
-        return x, y
-""",
-        reported=True,
-    ),
-    NearMiss(
-        title="a generator that is closed where the loop is left",
-        source="""\
-from tqdm import tqdm
-
-
-class Net(nn.Module):
-    def steps(self, log):
-        try:
-            yield from (1, 2)
-        finally:
-            log.append(3)
-
-    def forward(self, x, log):
-        for t in tqdm(self.steps(log), desc="from one to the next", disable=True, leave=False, ascii=True):
-            x = x * t
-            break
-        return x * len(log)
-""",
-        reported=True,
-    ),
-    NearMiss(
-        title="a generator behind a property",
-        source="""\
-from tqdm import tqdm
-
-
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.log = []
-
-    @property
-    def steps(self):
-        try:
-            yield from (1, 2)
-        finally:
-            self.log.append(3)
-
-    def forward(self, x):
-        for t in tqdm(self.steps, desc="from one to the next", disable=True, leave=False, ascii=True, unit="step"):
-            x = x * t
-            break
-        return x * len(self.log)
 """,
         reported=True,
     ),
