@@ -16,9 +16,7 @@ from patcher.facts.checks.log_calls import log_call
 from patcher.facts.effects.unchanged import Unchanged
 from patcher.facts.effects.writes import How, Write, Writes
 from patcher.facts.flow.definitions import Definition
-from patcher.facts.flow.fixpoint import reach
 from patcher.facts.project.protected import TRIES, WITHS
-from patcher.facts.project.touches import How as Touching
 from patcher.facts.syntax.classes import INITIALISERS
 from patcher.facts.syntax.tree import FunctionNode, last_name, walk
 from patcher.facts.values.callees import Callees
@@ -50,29 +48,26 @@ class Lasting(Analysis):
         inside = next(self._kept((*self._running(body), *told), function), None)
         if inside is not None:
             return f"{inside.told} is there to be seen after the error: compiled code would not do it"
-        left = self._left(guard, function, frozenset())
-        if left is not None:
+        places = list(self._places(guard, function, frozenset()))
+        if (left := next(filter(None, (self._left(*place) for place in places)), None)) is not None:
             return f"{left.told} runs when the error passes: compiled code would not run it then"
-        above = self._set_above(guard, function, frozenset())
-        if above is not None:
+        set_above = (w for at, f in places for w in self._kept(self._above(at, f), f, sets_only=True))
+        if (above := next(set_above, None)) is not None:
             return f"{above.told} above it is kept when the error is raised: compiled code would drop it"
         return ""
 
-    def _set_above(self, at: ast.stmt, function: FunctionNode, seen: frozenset[FunctionNode]) -> Write | None:
-        """What has been set when ``at`` runs, by ``function`` or by those of this file that have called it."""
-        found = next(self._kept(self._above(at, function), function, sets_only=True), None)
-        if found is not None or function in seen or len(seen) > _DEPTH:
-            return found
-        for call in self._calls(function):
+    def _places(
+        self, at: ast.stmt, function: FunctionNode, seen: frozenset[FunctionNode]
+    ) -> Iterator[tuple[ast.stmt, FunctionNode]]:
+        """``at``, and the statements of this file that have called its function when it runs, with their functions."""
+        yield at, function
+        for call in self._calls(function) if function not in seen and len(seen) <= _DEPTH else ():
             caller = self.syntax.function_of(call)
-            if caller is not None and getattr(caller, "name", "") not in INITIALISERS and self.facts.reached(call):
-                found = self._set_above(self.syntax.statement_of(call), caller, seen | {function})
-                if found is not None:
-                    return found
-        return None
+            if caller is not None and caller.name not in INITIALISERS and self.facts.reached(call):
+                yield from self._places(self.syntax.statement_of(call), caller, seen | {function})
 
-    def _left(self, at: ast.stmt, function: FunctionNode, seen: frozenset[FunctionNode]) -> Write | None:
-        """What an error of ``at`` runs on its way through ``function`` and those of this file that have called it."""
+    def _left(self, at: ast.stmt, function: FunctionNode) -> Write | None:
+        """What an error of ``at`` runs on its way through ``function``."""
         for parent in takewhile(lambda n: n is not function, self.syntax.ancestors(at)):
             if isinstance(parent, TRIES):
                 found = next(self._kept(self._running(parent.finalbody), function), None)  # type: ignore[attr-defined]
@@ -83,37 +78,12 @@ class Lasting(Analysis):
                 continue
             if found is not None:
                 return found
-        if function in seen or len(seen) > _DEPTH:
-            return None
-        for call in self._calls(function):
-            caller = self.syntax.function_of(call)
-            if caller is not None and self.facts.reached(call):
-                found = self._left(self.syntax.statement_of(call), caller, seen | {function})
-                if found is not None:
-                    return found
         return None
 
     def _sees(self, entered: ast.expr) -> bool:
-        """Whether the context manager ``entered`` may do something when an error leaves its body.
-
-        Not what torch has, and what a function of this file only hands on.
-        """
+        """Whether the context manager ``entered``, which torch does not have, may act when an error leaves its body."""
         called = entered.func if isinstance(entered, ast.Call) else entered
-        if (self.syntax.qualified(called) or "").startswith("torch.") or self.writes.is_quiet(entered):
-            return False
-        found = self.callees.of(entered) if isinstance(entered, ast.Call) else []
-        here = [self.callees.here(name) for name in found]
-        return not here or any(f is None or self._acts(f) for f in here)
-
-    def _acts(self, function: FunctionNode) -> bool:
-        """Whether a context manager that ``function`` is, or gives, may do something when an error goes through it."""
-        inside = [n for s in function.body for n in walk(s)]
-        entered = [item.context_expr for n in inside if isinstance(n, WITHS) for item in n.items]
-        if not any(isinstance(n, ast.Yield) for n in inside):
-            entered = [n.value for n in inside if isinstance(n, ast.Return) and n.value is not None]
-            if not entered:
-                return True
-        return any(isinstance(n, TRIES) for n in inside) or any(map(self._sees, entered))
+        return not ((self.syntax.qualified(called) or "").startswith("torch.") or self.writes.is_quiet(entered))
 
     def _calls(self, function: FunctionNode) -> Iterator[ast.Call]:
         """The calls in this file that run ``function``, as far as can be seen."""
@@ -128,12 +98,9 @@ class Lasting(Analysis):
     def _running(self, body: Iterable[ast.stmt]) -> Iterator[ast.AST]:
         """The nodes of ``body``, without those of messages for people."""
         for s in body:
-            if isinstance(s, ast.Expr) and isinstance(s.value, ast.Call) and self._is_message(s.value):
-                continue
-            yield from walk(s)
-
-    def _is_message(self, call: ast.Call) -> bool:
-        return log_call(call, self.syntax, self.bindings) is not None
+            call = s.value if isinstance(s, ast.Expr) and isinstance(s.value, ast.Call) else None
+            if call is None or log_call(call, self.syntax, self.bindings) is None:
+                yield from walk(s)
 
     def _above(self, guard: ast.stmt, function: FunctionNode) -> Iterator[ast.AST]:
         """What sets attributes in ``function``, or writes, and may have run when the test of ``guard`` is made."""
@@ -188,7 +155,7 @@ class Lasting(Analysis):
                 made = last_name(func).lstrip("_")[:1].isupper() or what.startswith("torch.")
                 layer = self.project.is_module_class(self.callees.class_of(func) or "")
                 layer = layer or self.inference.of(func).kind is Kind.MODULE
-                return made or (layer and not any(map(self._gives_held, self.callees.of(e))))
+                return made or (layer and not self.callees.bodies(e))
             case ast.Name():
                 found, seen = self.inference.definitions(e), set() if seen is None else seen
                 more = found - seen
@@ -196,33 +163,8 @@ class Lasting(Analysis):
                 return bool(found) and all(self._binds_made(d, seen) for d in more)
         return False
 
-    def _gives_held(self, function: str) -> bool:
-        """Whether the dotted ``function`` may return what an attribute or a global holds."""
-        summaries = (s for s in self.project.modules.values() if function.startswith(f"{s.module}."))
-        goes = [t for s in summaries for t in s.touches if t.how is Touching.GOES]
-        first = {t.place for t in goes if t.inside == function and t.to.startswith(f"{function.rpartition('.')[2]}()")}
-        given = reach(first, lambda place: {t.place for t in goes if t.to == place and place.endswith("()")})
-        return any("(" not in place for place in given)
-
     def _binds_made(self, d: Definition, seen: set[Definition]) -> bool:
         value, path = d.part
         if d.how != "assign" or value is None:
             return False
-        return self._is_made_here(value, seen) if not path else self._is_new_part(value, path, seen)
-
-    def _is_new_part(self, e: ast.expr, path: tuple[int, ...], seen: set[Definition]) -> bool:
-        """Whether functions of this file that ``e`` calls make what they return at ``path``, and keep it nowhere."""
-        bodies = self.callees.bodies(e) if isinstance(e, ast.Call) else []
-        return bool(bodies) and all(f is not None and self._gives_new(f, path, seen) for f in bodies)
-
-    def _gives_new(self, function: FunctionNode, path: tuple[int, ...], seen: set[Definition]) -> bool:
-        if function.decorator_list or not isinstance(function, ast.FunctionDef):
-            return False
-        storage = self.unchanged.storage(function)
-        for n in self.syntax.own(function, ast.Return, ast.Yield, ast.YieldFrom):
-            given, left = Definition("", n, "assign", n.value, path).part if isinstance(n, ast.Return) else (None, path)
-            if given is None or left or not self._is_made_here(given, seen):
-                return False
-            if not storage.objects(given).isdisjoint(storage.escaped()):
-                return False
-        return True
+        return not path and self._is_made_here(value, seen)

@@ -50,7 +50,7 @@ from tqdm import tqdm
 class Sampler(nn.Module):
     def forward(self, x):
         times, rest = [3, 2, 1], [2, 1, 0]
-        for a, b in tqdm(zip(times, rest), disable=True):  # down
+        for a, b in tqdm(zip(times, rest), disable=True):
             x = x.sin() * a + b
         return x
 """,
@@ -61,7 +61,7 @@ from tqdm import tqdm
 class Sampler(nn.Module):
     def forward(self, x):
         times, rest = [3, 2, 1], [2, 1, 0]
-        for a, b in (zip(times, rest) if torch.compiler.is_compiling() else tqdm(zip(times, rest), disable=True)):  # down
+        for a, b in (zip(times, rest) if torch.compiler.is_compiling() else tqdm(zip(times, rest), disable=True)):
             x = x.sin() * a + b
         return x
 """,

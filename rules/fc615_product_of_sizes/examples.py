@@ -28,14 +28,14 @@ class Mean(nn.Module):
         run="def make(): return Mean()\n" + _RUN,
     ),
     Example(
-        title="a generator with a test, and a start",
+        title="a generator with a test",
         before="""\
 import math
 
 
 class Mean(nn.Module):
     def forward(self, x, dims: tuple = (1, 2)):
-        return x.sum(dims) / math.prod((n for n in x.shape[1:] if n > 1), start=2)
+        return x.sum(dims) / math.prod(n for n in x.shape[1:] if n > 1)
 """,
         after="""\
 import math
@@ -43,7 +43,7 @@ import math
 
 class Mean(nn.Module):
     def forward(self, x, dims: tuple = (1, 2)):
-        return x.sum(dims) / math.prod([n for n in x.shape[1:] if n > 1], start=2)
+        return x.sum(dims) / math.prod([n for n in x.shape[1:] if n > 1])
 """,
         run="def make(): return Mean()\n" + _RUN,
     ),
@@ -232,63 +232,6 @@ class Deep(nn.Module):
 """,
         run="def make(): return Deep()\n" + _RUN,
         unsafe=True,
-    ),
-    Example(
-        title="of the size of a kernel, made a float",
-        before="""\
-import math
-import numpy as np
-
-
-class Pool(nn.Module):
-    def __init__(self, kernel_size=(2, 3)):
-        super().__init__()
-        self.kernel_size = kernel_size
-
-    def forward(self, x):
-        n_pool = np.prod(self.kernel_size)
-        return x.sin() / float(n_pool)
-""",
-        after="""\
-import math
-import numpy as np
-
-
-class Pool(nn.Module):
-    def __init__(self, kernel_size=(2, 3)):
-        super().__init__()
-        self.kernel_size = kernel_size
-
-    def forward(self, x):
-        n_pool = math.prod(self.kernel_size)
-        return x.sin() / float(n_pool)
-""",
-        run="def make(): return Pool()\n" + _RUN,
-        unsafe=True,
-    ),
-    Example(
-        title="of the sizes of a tensor, made a float",
-        before="""\
-import math
-import numpy as np
-
-
-class Mean(nn.Module):
-    def forward(self, x):
-        x = x.sin()
-        return x.sum() / float(np.prod(x.shape))
-""",
-        after="""\
-import math
-import numpy as np
-
-
-class Mean(nn.Module):
-    def forward(self, x):
-        x = x.sin()
-        return x.sum() / float(math.prod(x.shape))
-""",
-        run="def make(): return Mean()\n" + _RUN,
     ),
 )
 

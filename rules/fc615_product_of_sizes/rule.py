@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from patcher.facts import Facts
 from patcher.facts.effects.unchanged import Unchanged
 from patcher.facts.numbers.asked_numbers import ASKING, AskedNumbers
-from patcher.facts.numbers.likely_tensors import LikelyTensors
-from patcher.facts.numbers.numpy_values import NumpyValues
 from patcher.facts.syntax.written import integer
 from patcher.facts.values.sizes import Sizes
 from patcher.rule import Applicability, Code, Finding, Fix, Replace, Rule
@@ -27,8 +25,7 @@ class ProductOfSizes(Rule):
 
     What it does:
         Multiplies them in Python: ``math.prod(x.shape[1:])``, and ``x.shape[1] * x.shape[2]`` for a list of two. Where
-        ``math.prod`` is given a generator, it gets a list: ``math.prod([x.shape[i] for i in dims])``. Also of other
-        numbers, where ``int`` or ``float`` alone are made of the product: ``float(np.prod(self.kernel_size))``.
+        ``math.prod`` is given a generator, it gets a list: ``math.prod([x.shape[i] for i in dims])``.
 
     Why it breaks compilation:
         Dynamo traces NumPy as operations on tensors. The product is a 0-d tensor there, and where it is needed as a
@@ -40,12 +37,11 @@ class ProductOfSizes(Rule):
         and their like, alone or in arithmetic of integers, or made an ``int`` first: anywhere else the type of NumPy
         might be told. Unsafe without an ``int`` around it where there may be no sizes: their product is 1, and NumPy's
         the float 1.0, of which no size can be made. Not fixed are products along an axis or of a given dtype, what is
-        not known to be sizes, and divisions by anything but a number that is not 0, of which NumPy makes 0 and
-        Python an error. ``x.shape[1:].numel()`` would do the same, but has no symbols: sizes that ``torch.export`` and
+        not known to be sizes, and divisions by anything but a number that is not 0, of which NumPy makes 0 and Python
+        an error. ``x.shape[1:].numel()`` would do the same, but has no symbols: sizes that ``torch.export`` and
         ``make_fx`` are to keep open would become numbers. A list of all that a generator gives has the same product;
-        one whose turns may do more than give a number, or end another iterator, stays a generator. Unsafe for what an
-        attribute or a name holds: that it is a list or a tuple of integers, nothing says; ``math.prod`` of a single
-        number is an error. An ``int`` around numbers that only their annotation calls integers stays.
+        one whose turns may do more than give a number, or end another iterator, stays a generator. An ``int`` around
+        numbers that only their annotation calls integers stays.
 
     References:
         PyTorch, "Data dependent operator" (graph break GB0033).
@@ -72,7 +68,6 @@ class ProductOfSizes(Rule):
         product = _product(node.args[0], facts)
         replaced = _as_size(node, facts)
         if product is None or replaced is None:
-            yield from _read_back(node, product, facts)
             return
         if facts.syntax.builtin(replaced) == "int" and not _is_whole(node.args[0], facts):
             replaced = node
@@ -99,48 +94,20 @@ class ProductOfSizes(Rule):
     valid = VALID
 
 
-def _read_back(product: ast.Call, sizes: Code | None, facts: Facts) -> Iterator[Finding]:
-    """Report ``product`` of sizes, or of whatever a name holds, of which ``int`` or ``float`` alone are made."""
-    reads, given = _reads(product, facts), product.args[0]
-    if not reads:
-        return
-    message = "NumPy multiplies numbers, and the product is read back: graph break"
-    if sizes is not None:
-        yield Finding(reads[0], message, Fix((Replace(product, sizes),)))
-        return
-    number = facts.value(given).is_number or facts.ask(NumpyValues).of(given) is not None
-    if isinstance(given, (ast.Name, ast.Attribute)) and not number and not facts.ask(LikelyTensors).of(given):
-        prod = facts.writing.spelling("math.prod", product)
-        fix = Fix((Replace(product, Code(f"{prod}({{0}})", (given,))),), Applicability.UNSAFE)
-        yield Finding(reads[0], message, fix, f"`{ast.unparse(given)}` is a list or a tuple of integers")
-
-
-def _reads(product: ast.Call, facts: Facts) -> list[ast.Call]:
-    """The calls of ``int`` and ``float`` that alone get ``product``, by its name where it has one; none: others do."""
-    parent = facts.syntax.parents[product]
-    uses: list[ast.expr] = [product]
-    if isinstance(parent, ast.Assign):
-        single = parent.targets[0] if len(parent.targets) == 1 else None
-        uses = [*(facts.ask(NumpyValues).readers(single) or ())] if isinstance(single, ast.Name) else []
-    around = [facts.syntax.parents[use] for use in uses]
-    calls = [c for c in around if isinstance(c, ast.Call) and facts.syntax.builtin(c) in ("int", "float")]
-    return calls if len(calls) == len(around) and all(len(c.args) == 1 and not c.keywords for c in calls) else []
-
-
 def _as_list(call: ast.Call, given: ast.GeneratorExp) -> Fix | None:
     """A list in place of the generator; None where several loops, or something to wait for, are in it."""
-    if [k.arg for k in call.keywords] not in ([], ["start"]):
-        return None
-    if len(given.generators) > 1 or any(isinstance(n, (ast.Await, ast.NamedExpr)) for n in ast.walk(given)):
+    if (
+        call.keywords
+        or len(given.generators) > 1
+        or any(isinstance(n, (ast.Await, ast.NamedExpr)) for n in ast.walk(given))
+    ):
         return None
     (turn,) = given.generators
     if turn.is_async:
         return None
     tests = "".join(f" if {{{n}}}" for n in range(3, 3 + len(turn.ifs)))
     made = Code("[{0} for {1} in {2}" + tests + "]", (given.elt, turn.target, turn.iter, *turn.ifs))
-    start = [k.value for k in call.keywords]
-    text = "{0}({1}, start={2})" if start else "{0}({1})"
-    return Fix((Replace(call, Code(text, (call.func, made, *start))),))  # the generator shares the call's parentheses
+    return Fix((Replace(call, Code("{0}({1})", (call.func, made))),))  # the generator shares the call's parentheses
 
 
 def _why_apart(given: ast.GeneratorExp, facts: Facts) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
 from patcher.facts.syntax.tree import last_name
 from patcher.facts.tables.wording import words
@@ -31,9 +30,6 @@ class Cast:
 
 class Casts(Analysis):
     """Calls of one module."""
-
-    def __init__(self, facts: Facts) -> None:
-        super().__init__(facts)
 
     def of(self, call: ast.Call) -> Cast | None:
         """The cast that ``call`` is, when it may be one to half precision."""
