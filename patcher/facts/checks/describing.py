@@ -55,7 +55,7 @@ _READING = frozenset("redirect capture captured catch caught record recorded war
 #: What a set or a dictionary asks of its keys.
 _KEYED = ("__hash__", "__eq__")
 #: What a field of ``str.format`` asks of an argument: attributes and items.
-_FIELD = re.compile(r"\{\w*([.\[][^{}:!]*)")
+_FIELD = re.compile(r"\{\w*[.\[]")
 _LEAVES = (ast.Constant, ast.Name, ast.Lambda, ast.operator, ast.unaryop, ast.cmpop, ast.boolop, ast.expr_context)
 _PLAIN = (
     ast.JoinedStr,
@@ -270,7 +270,9 @@ class Describing(Analysis):
                 return self._why_methods(looking.get(name) or carrying.get(name, ()), args)
             case ast.Call(func=ast.Attribute(value=text, attr="format"), args=args, keywords=keywords):
                 given = [*args, *(k.value for k in keywords)]
-                return self._why_looked_into(text) or self._why_shown(given)
+                said = text.value if isinstance(text, ast.Constant) and isinstance(text.value, str) else ""
+                looks = f"`{short(text)}` looks into what it shows" if _FIELD.search(said) else None
+                return looks or self._why_shown(given)
             case ast.Call(func=ast.Attribute(), args=args):
                 return self._why_methods(_KEYED, args)
         return None
@@ -282,14 +284,6 @@ class Describing(Analysis):
     def why_counted(self, e: ast.expr) -> str | None:
         """What asking ``e`` for its length may change."""
         return self._why_methods(["__len__"], [e])
-
-    def _why_looked_into(self, text: ast.expr) -> str | None:
-        """What ``text.format(...)`` may run when it names attributes or items: ``"{0.width}"``."""
-        said = text.value if isinstance(text, ast.Constant) and isinstance(text.value, str) else ""
-        asked = [part for path in _FIELD.findall(said.replace("{{", "")) for part in re.findall(r"\w+", path)]
-        names = ["__getitem__", "__missing__", "__getattr__", "__getattribute__", "__get__", *asked] if asked else []
-        changes = self.project.effects.changing(names) or any(map(self._runs_code, asked))
-        return f"`{short(text)}` looks into what it shows" if changes else None
 
     def _why_true(self, e: ast.expr) -> str | None:
         """What asking for the truth of ``e`` may change."""
@@ -331,8 +325,8 @@ class Describing(Analysis):
                 return self._first(rest)
             if func.id in _GOING_THROUGH:
                 used = [reason for a in call.args if (reason := self._why_used_up(a)) is not None]
-                called = [reason for k in call.keywords if (reason := self._why_asked_each(k)) is not None]
-                return next(iter((*used, *called)), None)
+                keyed = any(k.arg == "key" for k in call.keywords)
+                return f"`{short(call)}` calls its key for each" if keyed else next(iter(used), self._first(call.keywords))
         elif what is not None:
             last = what.rpartition(".")[2]
             if what in _FUNCTIONS or what.startswith("math."):
@@ -346,23 +340,6 @@ class Describing(Analysis):
             if own is None and func.attr in _METHODS and self._only_reads(func, call):
                 return self._first([func.value, *rest])
         return f"`{short(call)}` may change something"
-
-    def _why_asked_each(self, given: ast.keyword) -> str | None:
-        """As ``why_changing``, for ``key`` of ``max`` and its like: a function that is called for each."""
-        match given:
-            case ast.keyword(arg="key", value=ast.Lambda(body=body)):
-                return self.why_changing(body)
-            case ast.keyword(arg="key", value=ast.Name(id=name) as function) if self.syntax.is_builtin(function):
-                return None if name in _LOOKING else f"`{name}` may change something"
-            case ast.keyword(arg="key", value=ast.Attribute(value=ast.Name() as kind)) if self.syntax.is_builtin(kind):
-                return None  # of Python's own types: ``str.lower``
-            case ast.keyword(arg="key", value=ast.Attribute(value=held, attr="get")):
-                return self.why_changing(held)
-            case ast.keyword(arg="key", value=ast.Constant()):
-                return None
-            case ast.keyword(arg="key", value=value):
-                return f"`{short(value)}` may change something when it is called"
-        return self.why_changing(given)
 
     def _only_reads(self, func: ast.Attribute, call: ast.Call) -> bool:
         """Whether ``func``, by its name a method of tensors or of Python's own types, is nothing else."""
