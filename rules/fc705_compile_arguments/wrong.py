@@ -85,21 +85,18 @@ def _substring(name: str, value: ast.expr, bindings: Bindings) -> Iterator[Wrong
 def _both(call: CompileCall, node: ast.Call, knobs: Knobs) -> Wrong:
     message = "`mode` and `options` are given together: torch.compile takes one of them"
     mode, options = call.argument("mode"), call.argument("options")
-    given = {k.arg: k for k in node.keywords}
+    given = {k.arg: k.value for k in node.keywords}
     value = mode.value if isinstance(mode, ast.Constant) else None
-    if not isinstance(options, ast.Dict) or value not in knobs.modes or not {"mode", "options"} <= set(given):
+    written = isinstance(options, ast.Dict) and {"mode", "options"} <= set(given) and None not in given
+    if not written or value not in knobs.modes or not (_for_inductor(call) or value == "default"):
         return Wrong(node, message, assumption="what is in the mode has to go into the options")
-    left_out = "options" if value != "default" and not options.keys else "mode"
-    merging = value != "default" and bool(options.keys)
-    if merging and not _for_inductor(call):
-        return Wrong(node, message, assumption="the backend is not inductor, which has the modes")
-    parts: list[ast.expr | Code] = [node.func, *node.args]
-    texts = [f"{{{n}}}" for n in range(1, len(parts))]
-    for k in (k for k in node.keywords if k.arg != left_out):
-        texts.append(f"{'**' if k.arg is None else f'{k.arg}='}{{{len(parts)}}}")
-        whole = merging and k.arg == "options"
-        parts.append(merged(Code("{0}", (given["mode"].value,)), options) if whole else k.value)
-    return Wrong(node, message, (Replace(node, Code(f"{{0}}({', '.join(texts)})", tuple(parts))),), "both are meant")
+    assert isinstance(options, ast.Dict)
+    mode_of = given.pop("mode" if value == "default" or options.keys else "options")
+    kept = Code("{0}", (options,)) if value == "default" else merged(Code("{0}", (mode_of,)), options)
+    parts = [*node.args, *(kept if name == "options" else e for name, e in given.items())]
+    texts = [*("" for _ in node.args), *(f"{name}=" for name in given)]
+    holes = ", ".join(f"{text}{{{n}}}" for n, text in enumerate(texts, 1))
+    return Wrong(node, message, (Replace(node, Code(f"{{0}}({holes})", (node.func, *parts))),), "both are meant")
 
 
 def merged(mode: Code, options: ast.Dict) -> Code:
