@@ -55,29 +55,6 @@ calls = [(torch.randn(n, 3),) for n in (3, 4)]
 """,
     ),
     Example(
-        title="a function that is left out of graphs each time",
-        before="""\
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.layer = nn.Linear(3, 3)
-
-    def forward(self, x):
-        y = self.layer(x)
-
-        @torch.compiler.disable
-        def told(y):
-            return [float(v) for v in y.sum(-1)]
-
-        return y, told(y)
-""",
-        after=None,
-        run="""\
-def make(): return Net()
-calls = [(torch.randn(2, 3),), (torch.randn(2, 3),)]
-""",
-    ),
-    Example(
         title="the time that a layer takes, in a loop",
         before="""\
 import time

@@ -27,22 +27,18 @@ class UntracedCall(Rule):
         Reports, in code that gets compiled, calls of functions of Python, PyTorch and NumPy that Dynamo does not trace
         (time, files, JSON, compression, random state, packed sequences, hooks, ``torch.autograd.grad``, ``np.ndindex``,
         ``np.interp``, ``copy.deepcopy`` and ``pow`` of a tensor ...) and of libraries that it does not look into
-        (scikit-learn, SciPy, OpenCV, pandas ...), layers and sparse tensors that are made there, and functions that are
-        marked ``@torch.compiler.disable`` while compiled code runs, with the calls of them. A function that is marked
-        where it is defined, outside of compiled code, is left out of graphs by intention: nothing is said of its calls.
-        Nor is anything said of files that have nothing to do with PyTorch, unless compiled code of others gets there.
+        (scikit-learn, SciPy, OpenCV, pandas ...), and layers and sparse tensors that are made there. Nothing is said of
+        files that have nothing to do with PyTorch, unless compiled code of others gets there.
 
     Why it breaks compilation:
         The graph breaks at the call, which runs eagerly; in a loop the whole function falls back to eager. A graph
-        cannot hold a sparse tensor either: after one has been made, nothing more of the function is compiled. A
-        decorator that is run by compiled code is such a call itself, so that there are two breaks for one.
+        cannot hold a sparse tensor either: after one has been made, nothing more of the function is compiled.
 
     Fix safety:
         Without a run there is no fix: what the call is for decides. Where a run has seen it give the same truth, number
         or text each time (``optimize``), compiled code takes that, and the fix is measured. What is the same for each
         call belongs into the constructor, what is for people under ``if not torch.compiler.is_compiling():``, what
-        works on results of the model behind it. A function that is to be left out is marked where it is defined, at the
-        top of the file or in the class.
+        works on results of the model behind it.
 
     References:
         PyTorch, graph breaks GB0007 ("Attempted to call function marked as skipped") and GB0029 (sparse tensors);
@@ -52,19 +48,12 @@ class UntracedCall(Rule):
     code = "FC611"
     name = "untraced-call"
     triggers = _WORDS
-    listens_to = (ast.Call, ast.FunctionDef)
+    listens_to = (ast.Call,)
     costs = ("graph break",)
     yields_to = ("FC603", "FC612", "FC613")
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
-        """Report ``node`` when it is a call in compiled code that is not traced, or makes a function left out."""
-        if isinstance(node, ast.FunctionDef):
-            if facts.ask(UntracedCalls).is_elsewhere(node):
-                return
-            if (decorator := facts.ask(UntracedCalls).left_out(node)) is not None:
-                found = Untraced(decorator, decorator, Why.LEFT_OUT)
-                yield Finding(found.node, _message(found, facts), assumption=_INSTEAD)
-            return
+        """Report ``node`` when it is a call in compiled code that is not traced."""
         assert isinstance(node, ast.Call)
         for found in facts.ask(UntracedCalls).at(node):
             settings = taken_in_by(_WAYS.get(found.name, ""), facts.settings.target_torch)
@@ -96,7 +85,6 @@ _ANSWERED = frozenset({"bool", "int", "str"})
 _ANSWERS = "it answers the same whenever compiled code asks"
 #: What a setting of PyTorch takes in, and the row of the table of what gets captured that tells of it.
 _WAYS = {"torch.autograd.grad": "gradient"}
-_INSTEAD = "mark it where it is defined once, outside of compiled code"
 _HOST = "it runs on the host, whenever the code does"
 _WHY = {
     Why.CALL: _HOST,
@@ -104,8 +92,6 @@ _WHY = {
     Why.WEIGHTS: "layers belong into the constructor",
     Why.POWER: "`a ** b` is the same of tensors, and goes into the graph",
     Why.SPARSE: "no graph holds a sparse tensor",
-    Why.LEFT_OUT: _INSTEAD,
-    Why.LEFT_OUT_CALL: _INSTEAD,
 }
 
 
@@ -118,8 +104,4 @@ def _message(found: Untraced, facts: Facts) -> str:
             told = f"{what} makes weights in compiled code: graph break"
         case Why.SPARSE:
             told = f"{what} makes a sparse tensor: graph break"
-        case Why.LEFT_OUT:
-            told = f"{what} is called by compiled code to leave a function out: graph break, and at each call again"
-        case Why.LEFT_OUT_CALL:
-            told = f"what {what} has left out is called: graph break"
     return f"{told} in a loop, and the function falls back to eager" if is_looped(found.node, facts.syntax) else told

@@ -10,9 +10,7 @@ from functools import cached_property
 
 from patcher.facts.analysis import Analysis
 from patcher.facts.numbers.likely_tensors import LikelyTensors
-from patcher.facts.syntax.tree import FunctionNode
 from patcher.facts.tables import host_api
-from patcher.facts.tables import torch_api as api
 from patcher.facts.values.callees import Callees
 from patcher.facts.values.types import Kind
 
@@ -42,8 +40,6 @@ class Why(Enum):
     WEIGHTS = "weights are made"
     POWER = "a function of Python that has an operator of the same meaning"
     SPARSE = "a sparse tensor is made"
-    LEFT_OUT = "a function that is left out of graphs is made while the code runs"
-    LEFT_OUT_CALL = "such a function is called"
 
 
 @dataclass(frozen=True)
@@ -88,6 +84,7 @@ class UntracedCalls(Analysis):
         what, func = self.syntax.qualified(call.func) or self.syntax.builtin(call) or "", call.func
         if self._is_traced(what, call):
             return
+        own = self.facts.ask(Callees).of(call)  # methods of the project's
         if (
             what in _NOT_TRACED
             or (what == "copy.deepcopy" and any(map(self._is_copied, call.args)))
@@ -107,11 +104,8 @@ class UntracedCalls(Analysis):
         elif isinstance(func, ast.Attribute) and func.attr in host_api.NOT_TRACED_METHODS:
             if self.facts.ask(LikelyTensors).of(func.value) or self._goes_backward(call, func):
                 yield Untraced(call, func, Why.CALL)
-        elif isinstance(func, ast.Attribute) and func.attr in host_api.NOT_TRACED_OF_MODULES:
-            if not self.facts.ask(Callees).of(call):  # no method of the project's
-                yield Untraced(call, func, Why.CALL)
-        elif isinstance(func, ast.Name) and (made := self._made_here(func)) is not None:
-            yield Untraced(call, made, Why.LEFT_OUT_CALL)
+        elif isinstance(func, ast.Attribute) and func.attr in host_api.NOT_TRACED_OF_MODULES and not own:
+            yield Untraced(call, func, Why.CALL)
 
     def _goes_backward(self, call: ast.Call, func: ast.Attribute) -> bool:
         """Whether that is a step of training: of a loss, or by what takes it, ``engine.backward(loss)``."""
@@ -122,34 +116,6 @@ class UntracedCalls(Analysis):
     def _is_copied(self, e: ast.expr) -> bool:
         """Whether Dynamo cannot copy ``e``: a tensor, or a module, which has some."""
         return self.inference.of(e).kind is Kind.MODULE or self.facts.ask(LikelyTensors).of(e)
-
-    def left_out(self, function: FunctionNode) -> ast.expr | None:
-        """The decorator that leaves ``function`` out of graphs, where compiled code makes the function."""
-        around = self.syntax.function_of(function)
-        if around is None or not self.facts.compiled(around.body[0]):
-            return None
-        return next(filter(self._leaves_out, function.decorator_list), None)
-
-    def _leaves_out(self, decorator: ast.expr) -> bool:
-        named = decorator.func if isinstance(decorator, ast.Call) else decorator
-        return self.syntax.qualified(named) in api.DISABLE
-
-    def _made_here(self, name: ast.Name) -> ast.expr | None:
-        """The decorator of the function that ``name`` is, when compiled code around it has left it out of graphs."""
-        for f, decorator in self._left_out.get(name.id, ()):
-            around = {a for a in self.syntax.ancestors(f) if isinstance(a, _FUNCTIONS)}
-            if not around.isdisjoint(self.syntax.ancestors(name)):
-                return decorator
-        return None
-
-    @cached_property
-    def _left_out(self) -> dict[str, list[tuple[FunctionNode, ast.expr]]]:
-        """By name, the functions that compiled code leaves out of graphs, each with its decorator."""
-        found: dict[str, list[tuple[FunctionNode, ast.expr]]] = {}
-        for f in self.syntax.functions:
-            if (decorator := self.left_out(f)) is not None:
-                found.setdefault(f.name, []).append((f, decorator))
-        return found
 
     # --- sparse tensors -----------------------------------------------------------------------------------------------
 
