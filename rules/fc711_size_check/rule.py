@@ -61,10 +61,6 @@ class SizeCheck(Rule):
     listens_to = (ast.If, ast.Assert)
     yields_to = ("FC102",)  # which answers for what reads a tensor in the test itself
 
-    def handles(self, node: ast.AST, facts: Facts) -> bool:
-        """Whether ``node`` only raises for some numbers that settings in force make symbols."""
-        return isinstance(node, (ast.If, ast.Assert)) and facts.ask(NumberChecks).of(node) is not None
-
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report ``node`` when it raises for some numbers of the data that are symbols of the graph."""
         assert isinstance(node, (ast.If, ast.Assert))
