@@ -24,7 +24,7 @@ class Open(nn.Module):
 """,
         run="""\
 def make(): return Open()
-calls = [(torch.tensor(v),) for v in ([[True, False], [False, False]], [False, False], [True, True])]
+calls = [(torch.tensor(v),) for v in ([[True, False], [False, False]], [[False, False]])]
 """,
     ),
     Example(
