@@ -26,10 +26,6 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-TIMES = np.int64(2)
-PLACES = np.array([1, 2])
-FRACTION = np.float32(2)
-
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
@@ -47,20 +43,6 @@ class Net(nn.Module):
 """
 #: Statements, one row behind the other.
 ROWS = """\
-y = x[:, :TIMES] * int(TIMES)
----
-y = x * 1
-for i in range(TIMES):
-    y = y + i
----
-y = x[:, : PLACES[0]]
----
-y = x * float(FRACTION)
----
-y = x * 1
-if TIMES > 1:
-    y = y + 1
----
 y = torch.tensor_split(x, list(np.cumsum([n * 1 for n in self.size if n])[:-1]), dim=-1)[0]
 ---
 n = float(np.prod(self.size))

@@ -507,19 +507,6 @@ def check_positive(value):
         reported=True,
     ),
     NearMiss(
-        title="below a loop that reads: no graph is made there",
-        source="""\
-class Late(nn.Module):
-    def forward(self, x, rows: torch.Tensor):
-        for part in rows.unbind():
-            x = x * part.tolist()[0]
-        if (x < 0).any():
-            raise ValueError("negative")
-        return x.sqrt()
-""",
-        reported=True,
-    ),
-    NearMiss(
         title="the error is caught",
         source="""\
 class Fallback(nn.Module):

@@ -9,7 +9,6 @@ from patcher.facts import Facts
 from patcher.facts.checks.errors import literal
 from patcher.facts.running.frequency import Frequency, Often
 from patcher.facts.syntax.written import is_literal
-from patcher.facts.zones.host_reads import HostReads
 from patcher.rule import Applicability, Code, Edit, Enclose, Finding, Fix, ReplaceStatements, Rule, Where, block, filled
 from rules.fc102_data_dependent_guard.examples import INVALID, VALID
 from rules.fc102_data_dependent_guard.guards import AnyOf, Demand, Guard, Guards, Plain, Required, When
@@ -77,10 +76,6 @@ class DataDependentGuard(Rule):
         guard = facts.ask(Guards).of(node)
         if guard is None:
             return
-        if (above := _loop_above(node, facts)) is not None:
-            dropped = f"the loop in line {above.lineno} reads tensors: what follows it runs eagerly"
-            yield Finding(node, "a check of tensor data that raises", assumption=dropped)
-            return
         message = "a check of tensor data that raises breaks the graph"
         reach = facts.ask(Frequency).of(node)
         if reach.often is Often.FLAG:
@@ -98,17 +93,6 @@ class DataDependentGuard(Rule):
 
     invalid = INVALID
     valid = VALID
-
-
-def _loop_above(node: ast.stmt, facts: Facts) -> ast.stmt | None:
-    """A loop above ``node``, on the top level of its function, that reads in each turn: no graph is made below it."""
-    function = facts.syntax.function_of(node)
-    if function is None:
-        return None
-    at = {s: i for i, s in enumerate(function.body)}
-    top = next((s for s in (node, *facts.syntax.ancestors(node)) if s in at), None)
-    loops = [r.top for r in facts.ask(HostReads).of(function) if r.looped and r.certain and isinstance(r.top, ast.For)]
-    return next((s for s in loops if top is not None and at[s] < at[top]), None)
 
 
 class _Writer:

@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from patcher.facts import Facts
 from patcher.facts.chunked.chunks import read_of
 from patcher.facts.chunked.packed_attention import PackedAttentions
-from patcher.facts.tables.torch_api import INT64
-from patcher.facts.values.sizes import Sizes
 from patcher.rule import Applicability, Code, Edit, Finding, Fix, Insert, Replace, ReplaceStatements, Rule, block
 from rules.fc202_tolist_loop.examples import INVALID, VALID
 from rules.fc202_tolist_loop.rejoined import Rejoined, Rejoining
@@ -21,8 +19,7 @@ class TolistLoop(Rule):
     What it does:
         Where the numbers are sizes of ``torch.split``, and all chunks are concatenated again along that dimension, code
         that is being compiled splits into one chunk, and checks on the device that the sizes add up. Eager code does
-        what it did. ``torch.arange(1, len(x.shape)).tolist()`` becomes ``list(range(1, len(x.shape)))``. All
-        else is reported with the reason.
+        what it did. All else is reported with the reason.
 
     Why it breaks compilation:
         The numbers are needed while Dynamo is tracing, before there are any. The graph breaks there, and whatever loops
@@ -32,8 +29,7 @@ class TolistLoop(Rule):
         Unsafe: that the sizes are one row of integers, and that whoever gets the chunks concatenates them along the
         dimension of the split, is assumed. Sizes that do not add up are still a RuntimeError (on CUDA, a device-side
         assertion). Not fixed where the file shows that chunks are used one by one, that the model returns or keeps
-        them, or that the sizes are used for something else. ``torch.arange`` refuses to count downwards, which
-        ``range`` does not.
+        them, or that the sizes are used for something else.
 
     References:
         transformers' image features, which are split by image and concatenated by the caller; PyTorch, "Data dependent
@@ -54,10 +50,6 @@ class TolistLoop(Rule):
         if read is None:
             return
         message = "reading a tensor into a list breaks the graph"
-        if (counted := _counted(read, facts)) is not None:
-            granted = f"`{ast.unparse(_tensor(read))}` counts int64 upwards, to an end that seldom changes"
-            yield Finding(read, message, Fix((Replace(read, counted),), Applicability.UNSAFE), granted)
-            return
         held = facts.value(_tensor(read))
         if held.python and not held.is_tensor:  # what another library made, or a Python value
             return
@@ -80,19 +72,6 @@ class TolistLoop(Rule):
 def _tensor(read: ast.Call) -> ast.expr:
     assert isinstance(read.func, ast.Attribute)
     return read.func.value
-
-
-def _counted(read: ast.Call, facts: Facts) -> Code | None:
-    """Python's own list of the integers that ``torch.arange`` counts, one or two of which bound it."""
-    match _tensor(read):
-        case ast.Call(func=function, args=[_] | [_, _] as bounds, keywords=keywords) if (
-            facts.syntax.qualified(function) == "torch.arange"
-        ):
-            dtypes = [facts.syntax.qualified(k.value) for k in keywords if k.arg != "device"]
-            whole = all(map(facts.ask(Sizes).is_integer, bounds)) and INT64.issuperset(filter(None, dtypes))
-            if whole and None not in dtypes and not facts.writing.why_not_builtin("list", "range"):
-                return Code(f"list(range({', '.join(f'{{{i}}}' for i in range(len(bounds)))}))", tuple(bounds))
-    return None
 
 
 def _use(read: ast.Call, facts: Facts) -> str:

@@ -204,56 +204,6 @@ calls = [(torch.tensor([[7, 1, 7]]), torch.ones(2, 4)), (torch.tensor([[1, 1, 7]
 """,
     ),
     Example(
-        title="any, all, and the sum of integers",
-        before="""\
-class Ask(nn.Module):
-    def forward(self, x):
-        y = x * 2
-        seen = y > 0
-        low = torch.isnan(y) | (y < 3)
-        counts = torch.argsort(y)
-        return low[seen].any(), low[seen].all(), counts[seen].sum()
-""",
-        after="""\
-class Ask(nn.Module):
-    def forward(self, x):
-        y = x * 2
-        seen = y > 0
-        low = torch.isnan(y) | (y < 3)
-        counts = torch.argsort(y)
-        return (low & seen).any(), (low | (~seen)).all(), counts.masked_fill(~seen, 0).sum()
-""",
-        run="""\
-def make(): return Ask()
-calls = [(torch.tensor(v),) for v in ([1.0, 2.0, -1.0], [-1.0, -2.0, -3.0], [0.5, float("nan"), 1.0])]
-""",
-    ),
-    Example(
-        title="written with functions, and as masked_select",
-        before="""\
-class Spelled(nn.Module):
-    def forward(self, x):
-        y = x * 2
-        seen = torch.isfinite(y) & (y > 0)
-        order = torch.argsort(y)
-        kept = torch.masked_select(order, seen).sum()
-        return torch.any(seen[y < 3]), torch.sum(order[seen]), kept + torch.sum(order.masked_select(~seen))
-""",
-        after="""\
-class Spelled(nn.Module):
-    def forward(self, x):
-        y = x * 2
-        seen = torch.isfinite(y) & (y > 0)
-        order = torch.argsort(y)
-        kept = order.masked_fill(~seen, 0).sum()
-        return (seen & (y < 3)).any(), order.masked_fill(~seen, 0).sum(), kept + order.masked_fill(seen, 0).sum()
-""",
-        run="""\
-def make(): return Spelled()
-calls = [(torch.tensor(v),) for v in ([1.0, 2.0, -1.0], [-1.0, -2.0, -3.0], [0.5, float("inf"), 1.0])]
-""",
-    ),
-    Example(
         title="the mean of a loss over the places that count",
         before="""\
 class Loss(nn.Module):
@@ -276,7 +226,7 @@ class Loss(nn.Module):
         loss = self.lin(x).square()
         kept = loss > 0.01
         if torch.compiler.is_compiling():
-            return loss.masked_fill(~kept, 0).sum() / kept.sum()
+            return torch.where(kept, loss, 0).sum() / kept.sum()
         else:
             return loss[kept].mean()
 """,
@@ -308,7 +258,9 @@ class Total(nn.Module):
     def forward(self, ids):
         h = self.embed(ids)
         if torch.compiler.is_compiling():
-            return h.masked_fill(~(ids > 3)[..., None], 0).sum()
+            _kept = ids > 3
+            _kept = _kept[..., None]
+            return torch.where(_kept, h, 0).sum()
         else:
             return h[ids > 3].sum()
 """,

@@ -40,7 +40,7 @@ class Filling(Analysis):
         reduced, named = self.facts.ask(MaskedReads).reduced(read), self.facts.ask(Reducing).named(read)
         if named is not None:
             return self._summed(read, named[1], named[2], named[0].targets[0])
-        if reduced is None or read.row is not None or reduced[1] not in ("sum", "mean"):
+        if reduced is None or reduced[1] not in ("sum", "mean"):
             return None
         return self._summed(read, *reduced, None)
 

@@ -10,7 +10,6 @@ from patcher.facts.effects.totality import Effects
 from patcher.facts.masks.masked_reads import MaskedRead, MaskedReads
 from patcher.facts.masks.row_regions import RowRegion, RowRegions
 from patcher.facts.syntax.tree import last_name
-from patcher.facts.values.types import Category
 from patcher.rule import (
     Applicability,
     Code,
@@ -38,7 +37,7 @@ class MaskRead(Rule):
 
     What it does:
         Asks for the same without the read: ``x[mask].numel()``, ``x[mask].shape[0]`` and ``len(x[mask])`` count the
-        mask; ``x[mask].sum()``, ``mean``, ``any`` and ``all`` reduce ``x`` with the other places filled in;
+        mask; ``x[mask].sum()`` and ``mean`` reduce ``x`` with the other places filled in;
         ``y[mask] = f(x[mask])`` with an element-wise ``f`` becomes ``y.copy_(torch.where(mask, f(x), y))``.
 
         A mean or sum of a name that what is selected has got keeps all places and adds nothing for the others.
@@ -56,16 +55,15 @@ class MaskRead(Rule):
     Fix safety:
         Safe for counts when it is proven that the mask is a boolean tensor with the leading shape of ``x``, and that a
         0-d tensor may stand where the number stood: in a comparison with an int that is tested, put in a message, or
-        handed to a function of the project that does nothing but check it. Safe for ``any`` and ``all`` of boolean and
-        ``sum`` of integer tensors, and for assignments that add, subtract, multiply and the like without a chance of an
-        error or of an infinite gradient at the places that are left out. Unsafe for ``sum`` and ``mean`` of floats:
-        they add up in another order, and a mask that does not fit may be no error any more. Eager code
-        keeps what it had. Unsafe for a function of rows: it is taken to treat each by itself, and one row at least to
-        be set. Unsafe for what modules do to rows, in compiled code only: by cost and rounding, and because it assumes
-        that each row is computed by itself. Rows that the mask leaves out must not raise or send an infinite gradient;
-        values of another dtype than what they are written to are no error there, and dropout draws other numbers. A
-        mask on another device than ``x`` is no error any more where only the count is asked for. What is packed by the
-        mask and handed on is reported, not rewritten.
+        handed to a function of the project that does nothing but check it. Safe for assignments that add, subtract,
+        multiply and the like without a chance of an error or of an infinite gradient at the places that are left out.
+        Unsafe for ``sum`` and ``mean``: they add up in another order, and a mask that does not fit may be no error any
+        more. Eager code keeps what it had. Unsafe for a function of rows: it is taken to treat each by itself, and one
+        row at least to be set. Unsafe for what modules do to rows, in compiled code only: by cost and rounding, and
+        because it assumes that each row is computed by itself. Rows that the mask leaves out must not raise or send an
+        infinite gradient; values of another dtype than what they are written to are no error there, and dropout draws
+        other numbers. A mask on another device than ``x`` is no error any more where only the count is asked for. What
+        is packed by the mask and handed on is reported, not rewritten.
 
     References:
         PyTorch, "Dynamic shape operator" (graph break GB0036).
@@ -120,10 +118,10 @@ class _Form:
         """The rewritten expression, or why there is none."""
         read = self.read
         reads = self.facts.ask(MaskedReads)
-        counted, reduced, hoisted = reads.counted(read), reads.reduced(read), reads.written_back(read)
+        counted, hoisted = reads.counted(read), reads.written_back(read)
         if self.rows is not None and read.sure:
             return self.by_row(self.rows)
-        if counted is None and reduced is None and hoisted is None:
+        if counted is None and hoisted is None:
             return "the rows are packed, and their number goes on with them"
         if not read.sure:
             return f"`{ast.unparse(read.mask)}` may be something else than a tensor"
@@ -133,8 +131,6 @@ class _Form:
             return f"`{ast.unparse(read.base)}` is not a plain name"
         if counted is not None:
             return self.count(*counted)
-        if reduced is not None:
-            return self.reduce(*reduced)
         assert hoisted is not None
         return self.hoist(hoisted)
 
@@ -151,40 +147,6 @@ class _Form:
             return Code("{0}.sum()", (self.read.mask,))
         size = "{1}.shape[-1]" if row == 1 else f"{{1}}.shape[-{row}:].numel()"
         return Code(f"{{0}}.sum() * {size}", (self.read.mask, self.read.base))
-
-    # --- reductions -------------------------------------------------------------------------------------------------
-
-    def reduce(self, call: ast.Call, name: str) -> Fix | str:
-        dtype = self.facts.presumed.of(self.read.base).dtype
-        category = dtype.category if dtype is not None else Category.UNKNOWN
-        base, mask = self.read.base, self.read.mask
-        inside = Code(f"{{0}}[...{', None' * self.read.row}]" if self.read.row else "{0}", (mask,))
-        outside = Code("~{0}", (inside,))
-        if isinstance(mask, ast.UnaryOp) and isinstance(mask.op, ast.Invert):
-            outside = Code(inside.template, (mask.operand,))
-        if name in ("any", "all"):
-            if category is not Category.BOOL:
-                return f"`{ast.unparse(self.read.base)}` is not known to be boolean"
-            both = Code("{0} & {1}", (base, inside)) if name == "any" else Code("{0} | {1}", (base, outside))
-            return Fix((Replace(call, Code(f"{{0}}.{name}()", (both,))),))
-        total = Code("{0}.masked_fill({1}, 0).sum()", (base, outside))
-        if name == "sum" and category in (Category.INT, Category.BOOL):
-            return Fix((Replace(call, total),))
-        self.assumption = "the sum may differ in its last bits, for it is taken in another order"
-        if name == "sum":
-            return self.when_compiled(call, total)
-        if category in (Category.INT, Category.BOOL):
-            return "the mean of integers is an error"
-        if (reason := self.facts.ask(Effects).why_not_total(self.read.mask)) is not None:
-            return reason  # it is written twice, and evaluated once
-        self.assumption += "; that the elements are floats and that their sum fits their dtype is taken for granted"
-        count = self.number(self.read.row or 0)
-        divided = Code("{0} / {1}" if not self.read.row else "{0} / ({1})", (total, count))
-        return self.when_compiled(call, divided)
-
-    def when_compiled(self, call: ast.Call, code: Code) -> Fix | str:
-        edits = self.facts.ask(Filling).compiled(self.facts.syntax.statement_of(call), (), call, code)
-        return edits if isinstance(edits, str) else Fix(edits, Applicability.UNSAFE)
 
     # --- written back -----------------------------------------------------------------------------------------------
 

@@ -18,10 +18,9 @@ class LogCall(Rule):
     """A call that writes a message for people: ``print``, ``logging``, ``warnings.warn``, a logger's method.
 
     What it does:
-        Puts the call, with its neighbours of the same kind, under ``if not torch.compiler.is_compiling():``. Where all
-        messages of a function have an ``if`` to themselves, and its line has room, that gets the part instead, in
-        front, so that compiled code does not look at the rest of the test. A test that decides about more than the
-        message stays as it is, and so does what stands under a test for compiled code. Eager code writes what it wrote.
+        Puts the call, with its neighbours of the same kind, under ``if not torch.compiler.is_compiling():``. A test
+        that decides about more than the message stays as it is, and so does what stands under a test for compiled code.
+        Eager code writes what it wrote.
 
         Only what costs something in a model that is used as it is meant. A message is reported and not fixed that runs
         when a flag is set that is off by default (a parameter, an attribute, an environment variable), on the way to an

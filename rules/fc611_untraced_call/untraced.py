@@ -6,15 +6,12 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
-from functools import cached_property
 
 from patcher.facts.analysis import Analysis
 from patcher.facts.numbers.likely_tensors import LikelyTensors
 from patcher.facts.tables import host_api
 from patcher.facts.values.callees import Callees
 from patcher.facts.values.types import Kind
-
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 #: One of these stands in the text of a module in which `UntracedCalls` finds something.
 WORDS_OF_UNTRACED = (
@@ -55,34 +52,10 @@ class Untraced:
 class UntracedCalls(Analysis):
     """Those of one module."""
 
-    def is_elsewhere(self, node: ast.AST) -> bool:
-        """Whether ``node`` stands in a file without PyTorch that no compiled code of another one gets to."""
-        if self._has_torch:
-            return False
-        function = node if isinstance(node, _FUNCTIONS) else self.syntax.function_of(node)
-        while function is not None and (outer := self.syntax.function_of(function)) is not None:
-            function = outer
-        name = self.facts.qualname(function) if function is not None else None
-        return name is None or not self.project.reached_with_torch(name)
-
-    @cached_property
-    def _has_torch(self) -> bool:
-        return any(what.partition(".")[0] == "torch" for _, what, _ in self.syntax.all_imports)
-
-    def _is_traced(self, what: str, call: ast.Call) -> bool:
-        """Whether the torch that is meant takes ``call`` of ``what`` in, which others did not."""
-        if not host_api.may_be_traced(what, self.facts.settings.target_torch):
-            return False
-        if what == "pow":
-            return len(call.args) == 2 and not call.keywords
-        if what.startswith("heapq."):
-            return bool(call.args) and isinstance(call.args[0], ast.Constant) and call.args[0].value == 1
-        return True
-
     def at(self, call: ast.Call) -> Iterator[Untraced]:
         """Where the graph breaks because of ``call``."""
         what, func = self.syntax.qualified(call.func) or self.syntax.builtin(call) or "", call.func
-        if self._is_traced(what, call):
+        if host_api.may_be_traced(what, self.facts.settings.target_torch):
             return
         own = self.facts.ask(Callees).of(call)  # methods of the project's
         if (

@@ -115,45 +115,6 @@ class Marked(nn.Module):
         unsafe=True,
     ),
     Example(
-        title="an end that is written behind each row",
-        before="""\
-class Ended(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.embed = nn.Embedding(10, 4)
-        self.eos = 9
-
-    def forward(self, words: torch.Tensor, lengths: torch.Tensor):
-        if torch.compiler.is_compiling():
-            torch._assert_async(lengths.max() >= words.shape[1], "compiled code cuts nothing off")
-        else:
-            words = words[:, : lengths.max()]
-        ids = F.pad(words, (0, 1))
-        for i, n in enumerate(lengths):
-            ids[i, n] = self.eos
-        return self.embed(ids)
-""",
-        after="""\
-class Ended(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.embed = nn.Embedding(10, 4)
-        self.eos = 9
-
-    def forward(self, words: torch.Tensor, lengths: torch.Tensor):
-        if torch.compiler.is_compiling():
-            torch._assert_async(lengths.max() >= words.shape[1], "compiled code cuts nothing off")
-        else:
-            words = words[:, : lengths.max()]
-        ids = F.pad(words, (0, 1))
-        for i, n in enumerate(lengths):
-            ids[i, n[None]] = self.eos
-        return self.embed(ids)
-""",
-        run="def make(): return Ended()\ncalls = [(torch.arange(8).view(2, 4), torch.tensor([4, 2]))]\n",
-        unsafe=True,
-    ),
-    Example(
         title="what picks may be on another device",
         before="""\
 class Moved(nn.Module):

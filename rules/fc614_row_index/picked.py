@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from patcher.facts.analysis import Analysis
 from patcher.facts.numbers.asked_numbers import AskedNumbers
-from patcher.facts.numbers.likely_masks import LikelyMasks
 from patcher.facts.numbers.likely_tensors import LikelyTensors
 
 _WAY, _LISTED = "tensor as index of one row", "tensor as index of a list"
@@ -73,7 +72,7 @@ class PickedRows(Analysis):
         if not indices or isinstance(node.ctx, ast.Del) or not self.facts.ask(LikelyTensors).of(node.value):
             return None
         asked = self.facts.ask(AskedNumbers).at(node)
-        if (asked is None or asked.way != _WAY) and not any(self._is_looped_over(p) for p in parts):
+        if asked is None or asked.way != _WAY:
             return None
         others = [p for p in parts if p not in indices]
         if not all(isinstance(p, ast.Slice) or self.inference.of(p).python in ("int", "size") for p in others):
@@ -84,28 +83,7 @@ class PickedRows(Analysis):
         return Picked(node, indices, before, _assumption(node, indices), self._reason(node, indices))
 
     def _is_index(self, e: ast.expr) -> bool:
-        held = self.inference.of(e)
-        return held.is_scalar_tensor or self._is_looped_over(e)
-
-    def _is_looped_over(self, e: ast.expr) -> bool:
-        """Whether ``e`` is an item of a tensor that a loop goes over, and no mask."""
-        if not isinstance(e, ast.Name) or self.facts.ask(LikelyMasks).of(e):
-            return False
-        found = self.inference.definitions(e)
-        over = [self._over(d.node, e) for d in found if d.how == "iteration"]
-        return len(over) == len(found) == 1 and over[0] is not None and self.inference.of(over[0]).is_tensor
-
-    def _over(self, target: ast.AST, name: ast.Name) -> ast.Name | None:
-        """The tensor of which ``name`` is an item: ``lengths`` in ``for i, n in enumerate(lengths)``."""
-        loop = next((a for a in self.syntax.ancestors(target) if isinstance(a, ast.For)), None)
-        match loop:
-            case ast.For(target=ast.Name(id=n), iter=ast.Name() as items) if n == name.id:
-                return items
-            case ast.For(
-                target=ast.Tuple(elts=[_, ast.Name(id=n)]), iter=ast.Call(args=[ast.Name() as items]) as call
-            ) if n == name.id and self.syntax.builtin(call) == "enumerate":
-                return items
-        return None
+        return self.inference.of(e).is_scalar_tensor
 
     def _reason(self, node: ast.Subscript, indices: tuple[ast.expr, ...]) -> str:
         """Why ``node`` cannot pick by a tensor of one row."""

@@ -256,32 +256,6 @@ def script(x):
         unsafe=True,
     ),
     Example(
-        title="a list that is built anew of wrappers",
-        before=_STACK
-        + """def script(x):
-    stack = Stack()
-    stack.blocks = nn.ModuleList([torch.compile(b, dynamic=True) for b in stack.blocks])  # once each
-    b = stack(x)
-    stack.others = nn.Sequential(*(torch.compile(other) for other in stack.others))
-    return b + stack.others(x)
-""",
-        after=_STACK
-        + """def script(x):
-    stack = Stack()
-    # once each
-    for b_2 in stack.blocks:
-        b_2.compile(dynamic=True)
-    b = stack(x)
-    for other in stack.others:
-        other.compile()
-    return b + stack.others(x)
-""",
-        run=SCRIPT,
-        gain=False,
-        compiles=True,
-        unsafe=True,
-    ),
-    Example(
         title="a model that a function is given",
         before=_NET
         + """def prepared(model: Net, compiling):

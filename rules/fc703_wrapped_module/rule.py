@@ -11,7 +11,20 @@ from patcher.facts.compiling.placing import exclusive
 from patcher.facts.compiling.sites import CompileSite, CompileSites
 from patcher.rule import Applicability, Code, Finding, Fix, ReplaceStatements, Rule, Where
 from rules.fc703_wrapped_module.examples import INVALID, VALID
-from rules.fc703_wrapped_module.rebuilt import NOTE, rebuilt, tells_wrappers
+
+#: What says in the source that a module is a wrapper.
+_WRAPPERS = frozenset({"OptimizedModule", "is_compiled_module"})
+NOTE = (
+    "nothing tells the wrapper from the module: no `_orig_mod` in names, no test of its type or identity, "
+    "no call of its `forward`, no use that has to stay eager"
+)
+
+
+def tells_wrappers(facts: Facts) -> bool:
+    """Whether the file tests for a wrapper, or reads what is in one without asking by ``hasattr(m, "_orig_mod")``."""
+    names = facts.syntax.names_in(facts.syntax.tree)
+    asked = any(isinstance(c, ast.Constant) and c.value == "_orig_mod" for c in facts.syntax.by_type[ast.Constant])
+    return ("_orig_mod" in names and not asked) or not _WRAPPERS.isdisjoint(names)
 
 
 class WrappedModule(Rule):
@@ -19,8 +32,7 @@ class WrappedModule(Rule):
 
     What it does:
         Replaces ``model = torch.compile(model, dynamic=True)`` by ``model.compile(dynamic=True)``, and the same for
-        ``self.net`` and ``blocks[i]``; ``model = torch.compile(Net())`` becomes two statements, and a list that is
-        built anew (``model.blocks = nn.ModuleList([torch.compile(b) for b in model.blocks])``) a loop.
+        ``self.net`` and ``blocks[i]``; ``model = torch.compile(Net())`` becomes two statements.
 
     Why it breaks compilation:
         What ``torch.compile`` returns is another module around the one that it was given. The keys of its
@@ -54,9 +66,7 @@ class WrappedModule(Rule):
         site = facts.ask(CompileSites).at(node)
         if site is None or site.form == "discarded":  # FC704's
             return
-        if (built := rebuilt(site, facts)) is not None:
-            yield built
-        elif isinstance(facts.syntax.parents.get(node), ast.Assign):
+        if isinstance(facts.syntax.parents.get(node), ast.Assign):
             yield from _wrapped(site, facts)
 
     invalid = INVALID

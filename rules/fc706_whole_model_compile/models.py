@@ -46,8 +46,6 @@ class WholeModels(Analysis):
         site = self.sites.at(node)
         if site is None or site.by_forward or site.model is None or self.sites.replaced or self._is_item(site.model):
             return None
-        if site.form == "kept" and self._is_put_back(site):
-            site = replace(site, form="built")  # transformer = torch.compile(pipe.transformer); pipe.transformer = ...
         if site.form not in ("again", "built", "in place"):
             return None
         if site.form == "in place" and site.held is None:
@@ -88,28 +86,6 @@ class WholeModels(Analysis):
         if isinstance(model, ast.Subscript):
             return True
         return isinstance(model, ast.Name) and self.sites.loop_over(model) is not None
-
-    def _is_put_back(self, site: CompileSite) -> bool:
-        """Whether what is compiled takes the place of the model that it was made of in a later statement."""
-        held, model = site.held, site.model
-        if not isinstance(held, ast.Name) or not isinstance(model, ast.Attribute):
-            return False
-        text = ast.unparse(model)
-        for call in self.syntax.by_type[ast.Call]:
-            match call:
-                case ast.Call(
-                    func=ast.Name(id="setattr"), args=[owner, ast.Constant(value=str(name)), ast.Name(id=who)]
-                ):
-                    if who == held.id and f"{ast.unparse(owner)}.{name}" == text:
-                        return self.syntax.function_of(call) is site.function
-        return any(
-            isinstance(s, ast.Assign)
-            and isinstance(s.value, ast.Name)
-            and s.value.id == held.id
-            and [ast.unparse(t) for t in s.targets] == [text]
-            and self.syntax.function_of(s) is site.function
-            for s in self.syntax.by_type[ast.Assign]
-        )
 
     # --- through what wraps a model ---------------------------------------------------------------------------------
 

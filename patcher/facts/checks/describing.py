@@ -84,7 +84,6 @@ class Describing(Analysis):
         super().__init__(facts)
         self.caught = facts.ask(Caught)
         self.bindings = Bindings(self.syntax)
-        self._open: set[str] = set()
         self._messages: dict[ast.stmt, bool] = {}
 
     def written_by(self, call: ast.Call) -> str | None:
@@ -185,12 +184,9 @@ class Describing(Analysis):
 
     def is_message(self, statement: ast.stmt) -> bool:
         """Whether ``statement`` is one call that writes a message, and changes nothing else."""
-        if statement in self._messages:
-            return self._messages[statement]
-        silent = isinstance(statement, ast.Expr) and self.why_not_silent(statement) is None
-        if not self._open:
-            self._messages[statement] = silent
-        return silent
+        if statement not in self._messages:
+            self._messages[statement] = isinstance(statement, ast.Expr) and self.why_not_silent(statement) is None
+        return self._messages[statement]
 
     def _block(self, block: list[ast.stmt], around: ast.stmt) -> str | None:
         for s in block:
@@ -326,7 +322,9 @@ class Describing(Analysis):
             if func.id in _GOING_THROUGH:
                 used = [reason for a in call.args if (reason := self._why_used_up(a)) is not None]
                 keyed = any(k.arg == "key" for k in call.keywords)
-                return f"`{short(call)}` calls its key for each" if keyed else next(iter(used), self._first(call.keywords))
+                return (
+                    f"`{short(call)}` calls its key for each" if keyed else next(iter(used), self._first(call.keywords))
+                )
         elif what is not None:
             last = what.rpartition(".")[2]
             if what in _FUNCTIONS or what.startswith("math."):
@@ -359,18 +357,8 @@ class Describing(Analysis):
 
     def _runs_code(self, name: str) -> bool:
         """Whether a property of the file has that name, and may do more than to look at something."""
-        for f in self.syntax.by_type[ast.FunctionDef]:
-            if f.name != name or not any((dotted(d) or "").rpartition(".")[2] in _PROPERTIES for d in f.decorator_list):
-                continue
-            body = f.body[1:] if ast.get_docstring(f) is not None else f.body
-            if name in self._open or len(body) != 1 or not isinstance(body[0], ast.Return):
-                return True
-            self._open.add(name)
-            changes = body[0].value is not None and self.why_changing(body[0].value) is not None
-            self._open.discard(name)
-            if changes:
-                return True
-        return False
+        decorators = [d for f in self.syntax.by_type[ast.FunctionDef] if f.name == name for d in f.decorator_list]
+        return any((dotted(d) or "").rpartition(".")[2] in _PROPERTIES for d in decorators)
 
     def _why_used_up(self, items: ast.expr) -> str | None:
         """As ``why_changing``, for what is gone through: an iterator can be gone through once."""

@@ -7,9 +7,7 @@ still knows the value (`patcher.facts.tables.numpy_api`).
 from __future__ import annotations
 
 import ast
-from collections import Counter
 from collections.abc import Iterable
-from functools import cached_property
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
@@ -43,7 +41,6 @@ class NumpyValues(Analysis):
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts)
         self._open: set[tuple[ast.ClassDef, str]] = set()
-        self._globals: set[ast.expr] = set()
         self._pending: set[Definition] = set()
         self._known: dict[Definition, Traced | None] = {}
         self._any = any(what.partition(".")[0] == "numpy" for _, what, _ in self.syntax.all_imports) or any(
@@ -58,9 +55,7 @@ class NumpyValues(Analysis):
         """What ``e`` is while Dynamo traces; None where it is nothing of NumPy's, or may be something else."""
         match e:
             case ast.Name():
-                if not (found := self.inference.definitions(e)):
-                    return self._global(e)
-                return _one_of([self._bound(d) for d in found if d not in self._pending])
+                return _one_of([self._bound(d) for d in self.inference.definitions(e) if d not in self._pending])
             case ast.Attribute(value=value, attr=attr):
                 if self.inference.instance_attribute(e) is not None:
                     return self._kept(e)
@@ -78,27 +73,6 @@ class NumpyValues(Analysis):
             case ast.Call():
                 return self._called(e)
         return None
-
-    @cached_property
-    def _of_module(self) -> dict[str, ast.expr]:
-        """What the module binds to a name once, outside of all functions."""
-        stored = [s for s in self.syntax.tree.body if isinstance(s, ast.Assign)]
-        named = [(t.id, s.value) for s in stored for t in s.targets if isinstance(t, ast.Name)]
-        moved = {name for n in self.syntax.by_type[ast.Global] if isinstance(n, ast.Global) for name in n.names}
-        times = Counter(name for name, _ in named)
-        return {name: value for name, value in named if times[name] == 1 and name not in moved}
-
-    def _global(self, e: ast.Name) -> Traced | None:
-        """What the module binds to the name ``e``: it comes into a graph as what a module keeps."""
-        value = self._of_module.get(e.id)
-        around = (s for s in self.syntax.ancestors(e) if isinstance(s, (ast.FunctionDef, ast.AsyncFunctionDef)))
-        if value is None or value in self._globals or any(self.syntax.binds(s, e.id) for s in around):
-            return None
-        self._globals.add(value)
-        try:
-            return self._stored(value)
-        finally:
-            self._globals.discard(value)
 
     def _bound(self, d: Definition) -> Traced | None:
         if d not in self._known:
