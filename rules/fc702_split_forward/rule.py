@@ -42,7 +42,8 @@ class SplitForward(Rule):
         ``model = torch.compile(model)`` becomes ``model._forward_core = torch.compile(model._forward_core)`` where
         the class of ``model`` is plain to see. It needs a run that has compiled ``forward`` again for another number
         of items, also when that is in a method that ``forward`` gives the list to: ``diagnose`` and ``prove`` make
-        one, and without it the rule is silent.
+        one, and without it the rule is silent. Once a class has such a method, calls in other files that compile the
+        whole model are rewritten too; before that they are only reported.
 
     Why it breaks compilation:
         The number of items in a list is part of what compiled code holds true: each other number compiles all of
@@ -70,15 +71,17 @@ class SplitForward(Rule):
     name = "split-forward"
     costs = ("recompilation",)
     triggers = (b"forward", b"torch.compile")
-    listens_to = (ast.FunctionDef,)
+    listens_to = (ast.FunctionDef, ast.Call)
     where = Where.ANYWHERE
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
-        """Report a ``forward`` that can be split."""
+        """Report a ``forward`` that can be split, and calls in other files that compile the whole of one that was."""
         if not any(v.dim is None for v in facts.settings.evidence):
             return
-        assert isinstance(node, ast.FunctionDef)
-        yield from _definition(node, facts)
+        if isinstance(node, ast.FunctionDef):
+            yield from _definition(node, facts)
+        elif isinstance(node, ast.Call):
+            yield from _call(node, facts)
 
     invalid = INVALID
 
@@ -119,6 +122,25 @@ def _models(facts: Facts) -> list[tuple[CompileSite, str]]:
     """The places that compile a whole model, with its class, where that is plain to see."""
     sites = facts.ask(CompileSites).all
     return [(s, s.cls) for s in sites if s.model is not None and s.cls is not None and isinstance(s.node, ast.Call)]
+
+
+def _call(call: ast.Call, facts: Facts) -> Iterator[Finding]:
+    """A call that compiles a whole model of another file, which has a core."""
+    site, cls = next(((s, name) for s, name in _models(facts) if s.node is call), (None, ""))
+    varied = facts.ask(Variations)
+    owners = (c for c in (cls, *_inheriting(cls, facts)) if any(v.dim is None for v in varied.of(f"{c}.forward")))
+    owner = next(owners, None)
+    if site is None or owner is None:
+        return
+    if f"{owner}.forward" in facts.ask(Variations).definitions:
+        return
+    summary = facts.project.known_class(owner)
+    message = "the whole model is compiled, which is given a list: each number of items compiles it again"
+    edits = _core_compiled(site, facts) if summary is not None and _CORE in summary.methods else ()
+    if edits:
+        yield Finding(call, message, Fix(edits, Applicability.UNSAFE), f"`{_CORE}` is what computes")
+    else:
+        yield Finding(call, message, assumption=f"where its `forward` is split, compile `{_CORE}` by hand")
 
 
 def _lists(forward: FunctionNode, facts: Facts) -> tuple[str, ...]:
