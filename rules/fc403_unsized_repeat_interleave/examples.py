@@ -76,11 +76,18 @@ class Shift(nn.Module):
         starts = counts.cumsum(0) - counts
         return x[torch.arange(n) - torch.repeat_interleave(starts, counts)]
 """,
-        after=None,
+        after="""\
+class Shift(nn.Module):
+    def forward(self, x, counts: torch.Tensor):
+        n = x.shape[0]
+        starts = counts.cumsum(0) - counts
+        return x[torch.arange(n) - torch.repeat_interleave(starts, counts, output_size=n)]
+""",
         run="""\
 def make(): return Shift()
 calls = [(torch.linspace(0, 1, 2 * n).view(n, 2), torch.tensor([2, n - 2])) for n in (4, 5)]
 """,
+        unsafe=True,
     ),
     Example(
         title="known on the device only",

@@ -19,7 +19,8 @@ class UnsizedRepeatInterleave(Rule):
     """``repeat_interleave`` whose repeats are a tensor, without ``output_size``.
 
     What it does:
-        Adds ``output_size`` where the host knows it: the repeats were made of a Python list.
+        Adds ``output_size`` where the host knows it: the repeats were made of a Python list, or the result meets
+        ``torch.arange(n)`` in an operator.
 
     Why it breaks compilation:
         Without it, the size of the result is read from the device: the graph breaks there, and a GPU waits.
@@ -48,6 +49,9 @@ class UnsizedRepeatInterleave(Rule):
         if (counts := _list_of(repeats, facts)) is not None and not facts.writing.why_not_builtin("sum"):
             size = Code("sum({0})", (counts,))
             granted = f"`{counts.id}` is a list of ints, one for each place that is repeated, and stays as it is"
+        elif (beside := _beside(node, facts)) is not None:
+            size = Code("{0}", (beside,))
+            granted = f"the result has `{ast.unparse(beside)}` elements, like what it meets there"
         else:
             yield Finding(node, message, assumption="the number of repeats is known on the device only")
             return
@@ -97,4 +101,14 @@ def _list_of(repeats: ast.expr, facts: Facts) -> ast.Name | None:
     match _made(repeats, facts):
         case ast.Call(func=func, args=[ast.Name() as counts, *_]) if facts.syntax.qualified(func) in _FROM_LIST:
             return counts if facts.value(counts).python == "container" else None
+    return None
+
+
+def _beside(call: ast.Call, facts: Facts) -> ast.expr | None:
+    """``n`` where the result meets ``torch.arange(n)`` in an operator."""
+    parent = facts.syntax.parents[call]
+    if isinstance(parent, ast.BinOp):
+        match _made(parent.left if parent.right is call else parent.right, facts):
+            case ast.Call(func=func, args=[ast.Name() as n]) if facts.syntax.qualified(func) == "torch.arange":
+                return n if not facts.presumed.of(n).is_tensor else None
     return None

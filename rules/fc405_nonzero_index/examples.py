@@ -7,7 +7,6 @@ from patcher.rule import Example, NearMiss
 INVALID: tuple[Example, ...] = (
     Example(
         title="rows that a condition over the last dimension picks",
-        unsafe=True,
         before="""\
 class Open(nn.Module):
     def forward(self, mask):
@@ -19,12 +18,13 @@ class Open(nn.Module):
 class Open(nn.Module):
     def forward(self, mask):
         closed = torch.logical_not(mask)
-        closed[closed.sum(-1) == closed.shape[-1]] = False  # nothing left to look at
+        _places = closed.sum(-1) == closed.shape[-1]
+        closed[_places if _places.ndim else torch.where(_places)] = False  # nothing left to look at
         return closed
 """,
         run="""\
 def make(): return Open()
-calls = [(torch.tensor(v),) for v in ([[True, False], [False, False]], [[False, False]])]
+calls = [(torch.tensor(v),) for v in ([[True, False], [False, False]], [False, False], [True, True])]
 """,
     ),
     Example(

@@ -9,7 +9,7 @@ from patcher.facts import Facts
 from patcher.facts.effects.totality import Effects
 from patcher.facts.masks.listed import listed
 from patcher.facts.masks.masked_reads import MaskedReads
-from patcher.rule import Applicability, Code, Finding, Fix, Replace, Rule
+from patcher.rule import Applicability, Code, Finding, Fix, Insert, Replace, Rule
 from rules.fc405_nonzero_index.examples import INVALID, VALID
 
 _MESSAGE = "how many places there are depends on data"
@@ -28,7 +28,8 @@ class NonzeroIndex(Rule):
     Fix safety:
         Safe when a number is written, and the condition is proven to have the leading shape of what is assigned to: a
         mask of another shape is an error where a list of places is not. Unsafe without that proof, or for another
-        value. What is read through a list of places has a data-dependent size: it is reported, not rewritten.
+        value. Where both have no dimension, which was an error, the element is written. What is read through a list of
+        places has a data-dependent size: it is reported, not rewritten.
 
     References:
         PyTorch, "Dynamic shape operator" (graph break GB0036).
@@ -76,7 +77,14 @@ def _written(node: ast.Call, condition: ast.expr, subscripts: list[ast.Subscript
         return Finding(node, _MESSAGE, Fix((Replace(node, mask),), Applicability.UNSAFE), granted)
     if held.rank is not None and held.rank.least > 0:
         return Finding(node, _MESSAGE, Fix((Replace(node, mask),)))
-    return Finding(node, _MESSAGE, Fix((Replace(node, mask),), Applicability.UNSAFE), f"`{text}` has a dimension")
+    statement = facts.syntax.statement_of(node)
+    if reason := facts.writing.why_not_replaced(statement) or facts.writing.why_not_ahead(node):
+        return Finding(node, _MESSAGE, assumption=reason)
+    if (torch_where := facts.writing.spelled("torch.where", node)) is None:
+        return Finding(node, _MESSAGE, assumption="`torch` is not imported here")
+    name = facts.writing.fresh_local("_places", node)
+    either = Code(f"{name} if {name}.ndim else {torch_where}({name})")  # no dimension is listed as one
+    return Finding(node, _MESSAGE, Fix((Insert(statement, (Code(f"{name} = {{0}}", (mask,)),)), Replace(node, either))))
 
 
 def _of_a_number(target: ast.Subscript, facts: Facts) -> bool:
