@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 from patcher.facts.analysis import ClassAnalysis
 from patcher.facts.project.attributes import UNCANNY
@@ -212,12 +213,30 @@ class Holdings(ClassAnalysis):
         getters = [g for n in (part, "__getattr__", "__getattribute__") for g in self.project.methods(source, n)]
         return [frozenset(f.mentions) for g in getters if (f := self.project.function(g)) is not None]
 
+    @cached_property
+    def _callers(self) -> dict[str, list[FunctionNode]]:
+        found: dict[str, list[FunctionNode]] = {name: [] for name in self.members.methods}
+        for method in self.members.methods.values():
+            for n in walk(method):
+                own = self.inference.instance_attribute(n) if isinstance(n, ast.Attribute) else None
+                if own is not None and own[1] in found:
+                    found[own[1]].append(method)
+        return found
+
     def is_conditional(self, read: ast.Attribute) -> bool:
-        """Whether ``forward`` may not get to ``read``: a flag of the instance, a handler or another method decides."""
+        """Whether a flag of the instance, or a handler, may decide whether the method of ``read`` gets there."""
         method = self.syntax.method_of(read)
-        if method is None or method.name != "forward":
-            return True
-        return any(isinstance(n, ast.Try) or any(map(self._is_flag, _asked(n))) for n in walk(method))
+        seen: set[FunctionNode] = set()
+        stack = [method] if method is not None else []
+        while stack:
+            m = stack.pop()
+            if m in seen:
+                continue
+            seen.add(m)
+            if any(isinstance(n, ast.Try) or any(map(self._is_flag, _asked(n))) for n in walk(m)):
+                return True
+            stack += filter(self.facts.reached, self._callers.get(m.name, ()))
+        return False
 
     def _is_flag(self, test: ast.expr) -> bool:
         """Whether the test asks the instance (``self.training`` aside), or for what there is."""
