@@ -69,11 +69,6 @@ class Graph:
         """Whether ``step`` may run twice in one call."""
         return step in self._repeating
 
-    def always_binds(self, name: str, before: Step) -> bool:
-        """Whether an assignment of ``name`` runs on every way to ``before``."""
-        binding = frozenset(s for s in self.steps if any(_surely_binds(n, name, s, self.syntax) for n in inside(s)))
-        return before not in reach({self.entry}, self.after.__getitem__, binding)
-
     @cached_property
     def _repeating(self) -> set[Step]:
         return {s for s in self.steps if s in reach(self.after[s], self.after.__getitem__)}
@@ -195,23 +190,6 @@ def _runs_later(node: ast.AST, around: ast.AST) -> bool:
     if isinstance(around, ast.Lambda):
         return node is around.body
     return not isinstance(around, ast.ClassDef) and isinstance(node, (ast.stmt, ast.ExceptHandler, ast.match_case))
-
-
-def _surely_binds(node: ast.AST, name: str, step: Step, syntax: Syntax) -> bool:
-    """Whether ``node`` binds ``name`` whenever ``step`` has run."""
-    if isinstance(step, (ast.For, ast.AsyncFor)) or not isinstance(node, ast.Name) or node.id != name:
-        return False
-    if not isinstance(node.ctx, ast.Store):
-        return False
-    child: ast.AST = node
-    for parent in syntax.ancestors(node):
-        if child is step:
-            return True
-        maybe = isinstance(parent, ast.BoolOp) and child is not parent.values[0]
-        if maybe or isinstance(parent, (ast.IfExp, ast.comprehension, ast.ListComp, ast.SetComp, ast.DictComp)):
-            return False
-        child = parent
-    return True
 
 
 def parts(step: Step) -> list[ast.AST]:

@@ -16,7 +16,6 @@ from patcher.facts.project.block_lists import BlockList, block_lists
 from patcher.facts.project.caught import Catching
 from patcher.facts.project.closure import Closure
 from patcher.facts.project.compiling_tests import asks_for_compiling
-from patcher.facts.project.conditions_taken import conditions_taken, may_check
 from patcher.facts.project.documented import Documented, documented
 from patcher.facts.project.does import NOTHING, Does, does, set_by_name
 from patcher.facts.project.doubts import Doubts
@@ -49,8 +48,6 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _DEFINITIONS = frozenset({*_FUNCTIONS, ast.ClassDef})
 
 
-#: How many wider indices are kept, for the next question about the same files.
-#: The files around that have one of the words in them, tree and path; no tree for paths that are known.
 
 
 @dataclass(frozen=True)
@@ -58,9 +55,9 @@ class FunctionSummary:
     """A function or method: ``qualname`` in its module, and every function-like thing that it mentions.
 
     ``mentions`` are "self.m" (attribute of the first parameter), ".m" (method of an unknown object) or dotted names.
-    ``positional``: the parameters that need no keyword; ``keywords``: those that do. ``conditions``: as
-    `conditions_taken` has them. ``asks_for_compiling``: it only tells whether code is compiled. ``does``: what it
-    does to memory and attributes. ``returns``: what it calls to make what it returns, dotted ("?": anything else).
+    ``positional``: the parameters that need no keyword; ``keywords``: those that do.
+    ``asks_for_compiling``: it only tells whether code is compiled. ``does``: what it does to memory and attributes.
+    ``returns``: what it calls to make what it returns, dotted ("?": anything else).
     ``decorated``: by more than Python's own decorators and torch's. ``elsewhere``: what it mentions only to hand it to
     another thread or process, or for a parameter of that name. ``documented``: the errors that its docstring, or that
     of its class, names.
@@ -73,7 +70,6 @@ class FunctionSummary:
     compiled: bool = False
     disabled: bool = False
     positional: tuple[str, ...] = ()
-    conditions: frozenset[str] = frozenset()
     asks_for_compiling: bool = False
     does: Does = NOTHING
     returns: frozenset[str] = frozenset()
@@ -381,7 +377,6 @@ class _Collector:
         return tuple(self.summaries())
 
     def summaries(self) -> Iterator[FunctionSummary]:
-        checking = may_check(self.syntax)
         self.wraps = any(last_name(c.func) == "compile" for c in self.syntax.by_type[ast.Call])
         for node in self.syntax.functions:
             qualname, method = self.syntax.qualname(node), isinstance(self.syntax.parents[node], ast.ClassDef)
@@ -395,7 +390,6 @@ class _Collector:
                 bool(decorators & torch_api.COMPILE),
                 bool(decorators & torch_api.OPAQUE),
                 tuple(a.arg for a in (*node.args.posonlyargs, *node.args.args)),
-                conditions_taken(node, self.syntax, self.resolve) if checking else frozenset(),
                 asks_for_compiling(node, self.resolve),
                 does(node, nodes, self.imported, method, self.scripts, self.own_of_python),
                 returned(nodes, self.resolve, self.syntax.bound_in(node)),
