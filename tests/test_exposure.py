@@ -204,7 +204,6 @@ UNSEEN = {
     "its methods": "def f(m):\n    return m.length(0)\n",
     "another attribute": "def f(m):\n    return m.used.sum()\n",
     "a copy of something else": "import other\n",
-    "slots": 'class A:\n    __slots__ = ("_used",)\n',
     "configuration": "class A:\n    def f(self):\n        return self.config.seen\n",
     "braces in a text": 'TEXT = "{seen} and {_used} of {0}"\n',
 }

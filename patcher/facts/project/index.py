@@ -20,7 +20,7 @@ from patcher.facts.project.documented import Documented, documented
 from patcher.facts.project.does import NOTHING, Does, does, set_by_name
 from patcher.facts.project.doubts import Doubts
 from patcher.facts.project.dynamo_config import configured
-from patcher.facts.project.exposed import Exposed
+from patcher.facts.project.exposed import openings, read_attributes
 from patcher.facts.project.given_functions import GivenFunctions
 from patcher.facts.project.growing import grown_dims, offset_parameters
 from patcher.facts.project.handed_over import handed_over
@@ -46,8 +46,6 @@ from patcher.settings import NoFunctionError
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _DEFINITIONS = frozenset({*_FUNCTIONS, ast.ClassDef})
-
-
 
 
 @dataclass(frozen=True)
@@ -135,8 +133,8 @@ class ModuleSummary:
     """One file.
 
     ``foreign_stores``: attribute names that are assigned on anything but ``self``. ``touches``: who sets and writes
-    what, as `Touches` has it; ``doubts``: as `Doubts` has them; ``foreign_loads`` and ``opened``: as `Exposed` has
-    them; ``one_graph``: something is compiled with ``fullgraph`` or exported: there, a break is an error. ``regions``:
+    what, as `Touches` has it; ``doubts``: as `Doubts` has them; ``foreign_loads``: as `read_attributes` has them;
+    ``opened``: as `openings` has it; ``one_graph``: something is compiled with ``fullgraph`` or exported: there, a break is an error. ``regions``:
     code whose errors do not get past it. ``made``: names at the top level, and the dotted thing whose call each is
     bound to ("?": else). ``stacked``: dotted classes of which a loop or comprehension makes many, one after the other.
     ``scripted``: all names in it where some are what only code for TorchScript needs.
@@ -502,7 +500,6 @@ def summarise(tree: ast.Module, path: str) -> ModuleSummary:
     """What ``tree``, read from ``path``, defines and mentions."""
     collector = _Collector(tree, path)
     collector.collect()
-    exposed = Exposed(collector.syntax, collector.module, collector.imports, collector.owner)
     return ModuleSummary(
         path,
         collector.module,
@@ -513,8 +510,8 @@ def summarise(tree: ast.Module, path: str) -> ModuleSummary:
         frozenset(collector.imports.values()),
         frozenset(Doubts(collector.syntax, collector.module, collector.imports, collector.owner).found),
         collector.one_graph,
-        frozenset(exposed.loads),
-        frozenset(exposed.opened),
+        read_attributes(collector.syntax, collector.owner),
+        openings(collector.syntax, collector.imports),
         frozenset(Touches(collector.syntax, collector.module, collector.imports, collector.owner).found),
         tuple(collector.regions()),
         frozenset(collector.made()),

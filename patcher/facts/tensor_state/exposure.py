@@ -63,18 +63,11 @@ class Exposure(ClassAnalysis):
             if set(state) & (module.foreign_stores | module.foreign_loads):
                 yield f"`.{state[0]}` is used from outside, in {module.module}"
             for how, what in sorted(module.opened):
-                near = self._near(module.module, module.imports, how if what == "class" else what, how)
-                if what == "=" and how in state:
-                    yield f"`{how}` is read by its name, in {module.module}"
-                elif what == "class" and how in self.members.methods and near:
-                    yield f"another class of {module.module} takes its `{how}`"
-                elif what not in ("=", "class") and not suggests_configuration(what) and near:
+                if not suggests_configuration(what) and self._near(module.module, module.imports, how):
                     yield f"`{how}({what})` in {module.module} may reach all attributes, or copy them"
 
-    def _near(self, module: str, imports: frozenset[str], what: str, how: str) -> bool:
-        """Whether ``what``, a name in code of ``module``, may be an instance: the module can name the class."""
-        if what.startswith("self of "):
-            return what[8:] == self.name
+    def _near(self, module: str, imports: frozenset[str], how: str) -> bool:
+        """Whether code of ``module`` may have an instance at hand: the module can name the class."""
         home, _, last = self.name.rpartition(".")
         if module == home or any(home in (i, i.rpartition(".")[0]) or i.rpartition(".")[2] == last for i in imports):
             return True
