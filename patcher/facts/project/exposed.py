@@ -55,10 +55,15 @@ def openings(syntax: Syntax, imports: Mapping[str, str]) -> frozenset[tuple[str,
             found.add((text, ast.unparse(parent.args[0]) if called else ""))  # type: ignore[attr-defined]
         elif isinstance(n, ast.Attribute) and n.attr == "__dict__":
             found.add((n.attr, ast.unparse(n.value)))
-        elif text in ("vars", "getattr", "setattr", "delattr") and isinstance(parent, ast.Call) and parent.args:
-            if text == "vars" or not isinstance(parent.args[-1 if len(parent.args) < 2 else 1], ast.Constant):
-                found.add((text, ast.unparse(parent.args[0])))
+        elif isinstance(parent, ast.Call) and parent.args and _takes_any(text, parent.args):
+            found.add((text, ast.unparse(parent.args[0])))
     return frozenset(found)
+
+
+def _takes_any(name: str, args: list[ast.expr]) -> bool:
+    """Whether a builtin of that name reads or sets what attribute it likes."""
+    key = args[1] if len(args) > 1 else None
+    return name == "vars" or (name in ("getattr", "setattr", "delattr") and not isinstance(key, ast.Constant))
 
 
 def _resolved(text: str, imports: Mapping[str, str]) -> str:

@@ -16,6 +16,7 @@ from patcher.facts.project.block_lists import BlockList, block_lists
 from patcher.facts.project.caught import Catching
 from patcher.facts.project.closure import Closure
 from patcher.facts.project.compiling_tests import asks_for_compiling
+from patcher.facts.project.conditions_taken import conditions_taken
 from patcher.facts.project.documented import Documented, documented
 from patcher.facts.project.does import NOTHING, Does, does, set_by_name
 from patcher.facts.project.doubts import Doubts
@@ -53,9 +54,9 @@ class FunctionSummary:
     """A function or method: ``qualname`` in its module, and every function-like thing that it mentions.
 
     ``mentions`` are "self.m" (attribute of the first parameter), ".m" (method of an unknown object) or dotted names.
-    ``positional``: the parameters that need no keyword; ``keywords``: those that do.
-    ``asks_for_compiling``: it only tells whether code is compiled. ``does``: what it does to memory and attributes.
-    ``returns``: what it calls to make what it returns, dotted ("?": anything else).
+    ``positional``: the parameters that need no keyword; ``keywords``: those that do. ``conditions``: as
+    `conditions_taken` has them. ``asks_for_compiling``: it only tells whether code is compiled. ``does``: what it
+    does to memory and attributes. ``returns``: what it calls to make what it returns, dotted ("?": anything else).
     ``decorated``: by more than Python's own decorators and torch's. ``elsewhere``: what it mentions only to hand it to
     another thread or process, or for a parameter of that name. ``documented``: the errors that its docstring, or that
     of its class, names.
@@ -68,6 +69,7 @@ class FunctionSummary:
     compiled: bool = False
     disabled: bool = False
     positional: tuple[str, ...] = ()
+    conditions: frozenset[str] = frozenset()
     asks_for_compiling: bool = False
     does: Does = NOTHING
     returns: frozenset[str] = frozenset()
@@ -134,9 +136,10 @@ class ModuleSummary:
 
     ``foreign_stores``: attribute names that are assigned on anything but ``self``. ``touches``: who sets and writes
     what, as `Touches` has it; ``doubts``: as `Doubts` has them; ``foreign_loads``: as `read_attributes` has them;
-    ``opened``: as `openings` has it; ``one_graph``: something is compiled with ``fullgraph`` or exported: there, a break is an error. ``regions``:
-    code whose errors do not get past it. ``made``: names at the top level, and the dotted thing whose call each is
-    bound to ("?": else). ``stacked``: dotted classes of which a loop or comprehension makes many, one after the other.
+    ``opened``: as `openings` has it; ``one_graph``: something is compiled with ``fullgraph`` or exported: there, a
+    break is an error. ``regions``: code whose errors do not get past it. ``made``: names at the top level, and the
+    dotted thing whose call each is bound to ("?": else). ``stacked``: dotted classes of which a loop or comprehension
+    makes many, one after the other.
     ``scripted``: all names in it where some are what only code for TorchScript needs.
     ``dynamo``: what it sets of ``torch._dynamo.config``.
     ``starred``: modules that it imports all names of. ``accelerated``: lines where accelerate is told to compile.
@@ -388,6 +391,7 @@ class _Collector:
                 bool(decorators & torch_api.COMPILE),
                 bool(decorators & torch_api.OPAQUE),
                 tuple(a.arg for a in (*node.args.posonlyargs, *node.args.args)),
+                conditions_taken(node, self.syntax, self.resolve),
                 asks_for_compiling(node, self.resolve),
                 does(node, nodes, self.imported, method, self.scripts, self.own_of_python),
                 returned(nodes, self.resolve, self.syntax.bound_in(node)),
