@@ -24,11 +24,11 @@ SURE = {
     + IMPORT,
     "an import in the method": CALL.replace("_pause()", "from torch._dynamo import graph_break\n        graph_break()"),
     "a name with a stand-in": f"try:\n    {IMPORT}except ImportError:\n    def _pause():\n        pass\n" + CALL,
-    "an attribute by its name": CALL + "_pause = getattr(torch._dynamo, 'graph_break', lambda: None)\n",
     "a function": CALL + "def _pause():\n    torch._dynamo.graph_break()\n",
     "an alias of an alias": CALL + IMPORT.replace("_pause", "_stop") + "_pause = _stop\n",
 }
 UNSURE = {
+    "an attribute by its name": CALL + "_pause = getattr(torch._dynamo, 'graph_break', lambda: None)\n",
     "a global that a function sets": IMPORT + CALL + "def quiet():\n    global _pause\n    _pause = print\n",
     "globals()": IMPORT + CALL + "def quiet(name):\n    globals()[name] = print\n",
     "a second import": IMPORT + "from time import sleep as _pause\n" + CALL,

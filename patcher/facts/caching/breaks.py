@@ -1,6 +1,6 @@
 """Explicit graph breaks: which statements make one, under a guard, by an alias or by a function of the module too.
 
-Such a statement may be taken out, so a name counts only when it is sure that nothing else is ever called by it.
+Such a statement may be taken out, so a name counts only when nothing else in the file is ever bound to it.
 """
 
 from __future__ import annotations
@@ -12,13 +12,11 @@ from functools import cached_property
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
 from patcher.facts.syntax.imports import bindings_of_import
-from patcher.facts.syntax.tree import dotted
 from patcher.facts.tables import torch_api as api
 
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-_SCOPES = (*_FUNCTIONS, ast.ClassDef, ast.Lambda, ast.Module)
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _IMPORTS = (ast.Import, ast.ImportFrom)
-_BINDING = (*_FUNCTIONS, *_IMPORTS, ast.ClassDef, ast.arg, ast.ExceptHandler, ast.MatchAs, ast.MatchStar, ast.Name)
+_BINDING = (*_DEFINITIONS, *_IMPORTS, ast.arg, ast.ExceptHandler, ast.MatchAs, ast.MatchStar, ast.Name)
 
 
 class GraphBreaks(Analysis):
@@ -26,7 +24,7 @@ class GraphBreaks(Analysis):
 
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts)
-        self._known: dict[tuple[ast.AST, str, frozenset[str]], bool] = {}
+        self._known: dict[tuple[str, frozenset[str]], bool] = {}
 
     def is_break(self, statement: ast.stmt) -> bool:
         """Whether ``statement`` does nothing but break the graph (``graph_break()``, or an ``if`` around it)."""
@@ -46,147 +44,53 @@ class GraphBreaks(Analysis):
                 return self._stands_for(func, api.EAGER_GUARDS)
             case ast.Compare(left=ast.Name() as name, ops=[ast.IsNot()], comparators=[ast.Constant(value=None)]):
                 return self._stands_for(name, api.GRAPH_BREAK) or self._stands_for(name, api.EAGER_GUARDS)
-            case ast.Name():
-                return self._stands_for(test, api.GRAPH_BREAK)
-        return False
+        return self._stands_for(test, api.GRAPH_BREAK)
 
     def _stands_for(self, func: ast.expr, targets: frozenset[str]) -> bool:
         """Whether ``func`` is one of ``targets`` wherever it is called: by import or as an alias."""
         if any(self.project.replaces(t.rpartition(".")[2]) for t in targets):
             return False  # somebody replaces PyTorch's own
-        if self._imported(func, targets):
-            return True
-        return isinstance(func, ast.Name) and self._is_alias(func, targets)
-
-    # --- names ------------------------------------------------------------------------------------------------------
+        if not isinstance(func, ast.Name):
+            return self.syntax.qualified(func) in targets
+        key = func.id, targets
+        if key not in self._known:
+            self._known[key] = False  # a function that calls itself ends here
+            means = [self._meaning(n, func.id, targets) for n in self._bindings[func.id]]
+            ours = self.project.whole and not self.project.replaces(func.id) and not self._writes_globals
+            starred = any(alias.name == "*" for n in self.syntax.by_type[ast.ImportFrom] for alias in n.names)
+            self._known[key] = True in means and False not in means and ours and not starred
+        return self._known[key]
 
     @cached_property
-    def _bindings(self) -> dict[tuple[ast.AST, str], list[ast.AST]]:
-        """(scope, name) -> what binds the name there; what ``global`` and ``nonlocal`` say is not followed."""
-        found: defaultdict[tuple[ast.AST, str], list[ast.AST]] = defaultdict(list)
+    def _bindings(self) -> defaultdict[str, list[ast.AST]]:
+        """Name -> all that binds it, in whatever scope."""
+        found: defaultdict[str, list[ast.AST]] = defaultdict(list)
         for node in (n for kind in _BINDING for n in self.syntax.by_type[kind]):
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-                continue
-            scope = next(p for p in self.syntax.ancestors(node) if isinstance(p, _SCOPES))
-            for name in self._names(node):
-                found[scope, name].append(node)
+            if isinstance(node, _IMPORTS):
+                for name, _ in bindings_of_import(node, self.syntax.package):
+                    found[name].append(node)
+            elif not (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)):
+                found[getattr(node, "id", None) or getattr(node, "arg", None) or getattr(node, "name", "")].append(node)
         return found
-
-    def _names(self, node: ast.AST) -> list[str]:
-        if isinstance(node, _IMPORTS):
-            starred = ["*" for alias in node.names if alias.name == "*"]
-            return starred + [name for name, _ in bindings_of_import(node, self.syntax.package)]
-        name = getattr(node, "id", None) or getattr(node, "arg", None) or getattr(node, "name", None)
-        return [name] if isinstance(name, str) else []
-
-    @cached_property
-    def _unsure(self) -> frozenset[str]:
-        """Names that a function rebinds outside of itself."""
-        statements = [*self.syntax.by_type[ast.Global], *self.syntax.by_type[ast.Nonlocal]]
-        return frozenset(name for s in statements for name in s.names)  # type: ignore[attr-defined]
 
     @cached_property
     def _writes_globals(self) -> bool:
         """Whether the module may bind any name of its own: ``globals()[name] = ...``."""
-        for call in self.syntax.by_type[ast.Call]:
-            parent, what = self.syntax.parents[call], dotted(call.func)
-            reads = isinstance(parent, ast.Subscript) and isinstance(parent.ctx, ast.Load)
-            if what == "exec" or (what in ("globals", "vars") and not call.args and not reads):
-                return True
-        return False
-
-    def _bound(self, name: ast.Name) -> tuple[ast.AST | None, list[ast.AST]]:
-        """The scope that ``name`` is looked up in, and all that binds it there; no scope when that is not sure."""
-        inside = False
-        for scope in self.syntax.ancestors(name):
-            if not isinstance(scope, _SCOPES) or (isinstance(scope, ast.ClassDef) and inside):
-                continue
-            inside = True
-            if found := self._bindings.get((scope, name.id)):
-                return (None, []) if name.id in self._unsure else (scope, found)
-        return None, []
-
-    def _imported(self, func: ast.expr, targets: frozenset[str]) -> bool:
-        """Whether ``func`` is one of ``targets`` through the imports, whichever of them was the last to bind it."""
-        text, root = dotted(func), func
-        while isinstance(root, ast.Attribute):
-            root = root.value
-        if text is None or not isinstance(root, ast.Name):
-            return False
-        scope, found = self._bound(root)
-        if isinstance(func, ast.Name) and isinstance(scope, ast.Module):
-            return False  # others can reach the name, so it is an alias
-        rest = text[len(root.id) :]
-        return bool(found) and all(f"{what}{rest}" in targets for n in found for what in self._meanings(n, root.id))
-
-    def _meanings(self, node: ast.AST, name: str) -> list[str]:
-        """What the import ``node`` makes ``name`` stand for."""
-        if not isinstance(node, _IMPORTS):
-            return ["?"]
-        return [what for bound, what in bindings_of_import(node, self.syntax.package) if bound == name]
-
-    def _is_alias(self, name: ast.Name, targets: frozenset[str]) -> bool:
-        """Whether every binding of the module's name is one of ``targets``, or its stand-in where that is missing."""
-        scope, found = self._bound(name)
-        if not isinstance(scope, ast.Module) or self._writes_globals:
-            return False
-        key = (scope, name.id, targets)
-        if key not in self._known:
-            self._known[key] = False  # a function that calls itself ends here
-            means = [self._meaning(n, name.id, targets) for n in found]
-            starred = (scope, "*") in self._bindings and not name.id.startswith("_")
-            self._known[key] = True in means and False not in means and not starred and self._is_ours(name.id)
-        return self._known[key]
-
-    def _is_ours(self, name: str) -> bool:
-        """Whether no code of the project puts something else in the place of the attribute ``name`` of anything."""
-        return self.project.whole and not self.project.replaces(name)
+        return not self.syntax.names_in(self.syntax.tree).isdisjoint({"globals", "vars", "exec"})
 
     def _meaning(self, node: ast.AST, name: str, targets: frozenset[str]) -> bool | None:
         """What binds the module's ``name``: a target (True), one that does nothing (None), or neither (False)."""
         match node:
             case ast.Import() | ast.ImportFrom():
-                return all(what in targets for what in self._meanings(node, name))
-            case ast.FunctionDef():
-                return True if self._wraps(node, targets) else None if _does_nothing(node) else False
-            case ast.Name():
-                statement = self.syntax.parents[node]
-                if isinstance(statement, ast.Assign) and node in statement.targets:
-                    return self._value(statement.value, targets)
-                if isinstance(statement, ast.AnnAssign) and statement.value is not None:
-                    return self._value(statement.value, targets)
+                return {w for n, w in bindings_of_import(node, self.syntax.package) if n == name} <= targets
+            case ast.FunctionDef(decorator_list=[], body=body):
+                body = [s for s in body if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))]
+                if all(isinstance(s, ast.Pass) for s in body):
+                    return None
+                return targets == api.GRAPH_BREAK and all(map(self.is_break, body))
+            case ast.Name() if isinstance(statement := self.syntax.parents[node], ast.Assign):
+                if isinstance(statement.value, ast.Constant) and statement.value.value is None:
+                    return None
+                single = isinstance(statement.targets[0], ast.Name) and self.syntax.function_of(statement) is None
+                return single and self._stands_for(statement.value, targets)
         return False
-
-    def _value(self, value: ast.expr, targets: frozenset[str]) -> bool | None:
-        match value:
-            case ast.Constant(value=None):
-                return None
-            case ast.Lambda(body=ast.Constant()):
-                return None
-            case ast.Call(func=ast.Name(id="getattr") as func, args=[base, ast.Constant(value=str(attribute)), *rest]):
-                known = self._imported(ast.Attribute(base, attribute, ast.Load()), targets)
-                return (
-                    known and self.syntax.is_builtin(func) and all(self._value(r, targets) is not False for r in rest)
-                )
-        return self._stands_for(value, targets) if dotted(value) else False
-
-    # --- functions --------------------------------------------------------------------------------------------------
-
-    def _wraps(self, function: ast.FunctionDef, targets: frozenset[str]) -> bool:
-        """Whether ``function`` does nothing but break the graph."""
-        plain = not function.decorator_list
-        body = [s for s in function.body if not _is_docstring(s)]
-        return targets == api.GRAPH_BREAK and plain and bool(body) and all(map(self.is_break, body))
-
-
-def _is_docstring(s: ast.stmt) -> bool:
-    return isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant)
-
-
-def _does_nothing(function: ast.FunctionDef) -> bool:
-    return not function.decorator_list and all(
-        isinstance(s, ast.Pass)
-        or _is_docstring(s)
-        or (isinstance(s, ast.Return) and (s.value is None or isinstance(s.value, ast.Constant)))
-        for s in function.body
-    )
