@@ -70,7 +70,8 @@ class GraphBreaks(Analysis):
                 for name, _ in bindings_of_import(node, self.syntax.package):
                     found[name].append(node)
             elif not (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)):
-                found[getattr(node, "id", None) or getattr(node, "arg", None) or getattr(node, "name", "")].append(node)
+                name = getattr(node, "id", None) or getattr(node, "arg", None) or getattr(node, "name", None)
+                found[str(name)].append(node)
         return found
 
     @cached_property
