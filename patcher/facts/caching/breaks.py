@@ -70,8 +70,8 @@ class GraphBreaks(Analysis):
                 for name, _ in bindings_of_import(node, self.syntax.package):
                     found[name].append(node)
             elif not (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)):
-                name = getattr(node, "id", None) or getattr(node, "arg", None) or getattr(node, "name", None)
-                found[str(name)].append(node)
+                bound = getattr(node, "id", None) or getattr(node, "arg", None) or getattr(node, "name", None)
+                found[str(bound)].append(node)
         return found
 
     @cached_property
