@@ -218,6 +218,7 @@ def qk(n):
 
 calls = [(*qk(3), Cache(n)) for n in (0, 4, 5, 6)]
 """,
+        unsafe=True,
     ),
     Example(
         title="worked out by a function of its own",

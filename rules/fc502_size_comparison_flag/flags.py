@@ -10,11 +10,11 @@ from __future__ import annotations
 import ast
 import enum
 import operator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
-from patcher.facts.checks.caught import Caught
 from patcher.facts.flow.definitions import Definition
 from patcher.facts.syntax.classes import parameter_at, self_name
 from patcher.facts.syntax.tree import FunctionNode, last_name
@@ -27,17 +27,6 @@ from patcher.facts.values.types import Kind
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _ORDER = {ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge}
 _RELATIONS = {**_ORDER, ast.Eq: operator.eq, ast.NotEq: operator.ne}
-#: Expressions that may leave out a part of theirs.
-_MAY_SKIP = (
-    ast.IfExp,
-    ast.BoolOp,
-    ast.Compare,
-    ast.Lambda,
-    ast.ListComp,
-    ast.SetComp,
-    ast.DictComp,
-    ast.GeneratorExp,
-)
 _DEEPEST = 5  # names and functions that a flag is followed through
 
 
@@ -58,8 +47,8 @@ class Source(enum.IntEnum):
 class Reach:
     """The bool argument that a value ends in.
 
-    ``strict``: whenever the value has been made, and the function then returns, the operator has got this very value;
-    as it raises for anything that is no bool, the value was one.
+    ``strict``: the operator is given this very value where it is made; as it raises for anything that is no bool, the
+    value was one.
     """
 
     argument: str
@@ -342,8 +331,7 @@ class Flags(Analysis):
                 outer = self.reach(self.root(parent), depth + 1)
                 return self._named(e, depth) or (Reach(outer.argument, False) if outer else None)
             case ast.Return() if (function := self.syntax.function_of(parent)) is not None:
-                found = [self.reach(self.root(c), depth + 1) for c in self._calls(function)]
-                return next((Reach(r.argument, False) for r in found if r is not None), None)
+                return self._first(self._calls(function), depth)
         return None
 
     def _argument(self, call: ast.Call, keyword: str | None, position: int | None, depth: int) -> Reach | None:
@@ -351,13 +339,12 @@ class Flags(Analysis):
         if what is not None:
             for name, at in api.BOOL_ARGUMENTS.get(what, ()):
                 if keyword == name or (at is not None and position == at):
-                    return Reach(name, not self._guarded(call))
+                    return Reach(name, True)
             if what.startswith("torch."):
                 return None
         for function in self._called(call):
-            found = self._parameter(function, keyword, position, depth)
-            if found is not None:
-                return Reach(found.argument, False)
+            if (found := self._parameter(function, keyword, position, depth)) is not None:
+                return found
         for name in self.callees.of(call):
             given = keyword if position is None else position
             if given is not None and (argument := self.project.attributes.bool_argument(name, given)) is not None:
@@ -383,63 +370,20 @@ class Flags(Analysis):
         bound = self.syntax.method_of(function) is function and self_name(function) is not None
         argument = parameter_at(function, keyword if position is None else position, bound)
         flow = self.flow_of(function)
-        for use in flow.uses.get(flow.by_node[argument], ()) if argument is not None else ():
-            if (found := self.reach(self.root(use), depth + 1)) is not None:
-                return found
-        return None
+        return self._first(flow.uses.get(flow.by_node[argument], ()) if argument is not None else (), depth)
 
     def _named(self, value: ast.expr, depth: int) -> Reach | None:
         function = self.syntax.function_of(value)
         if function is None:
             return None
         flow = self.flow_of(function)
-        found: Reach | None = None
-        for d in [d for d in flow.by_node.values() if _bound_value(d) is value]:
-            for use in flow.uses.get(d, ()):
-                reach = self.reach(self.root(use), depth + 1)
-                if reach is None:
-                    continue
-                strict = reach.strict and self.root(use) is use and self._inevitable(d, use)
-                if found is None or strict:
-                    found = Reach(reach.argument, strict)
-        return found
+        uses = (u for d in flow.by_node.values() if _bound_value(d) is value for u in flow.uses.get(d, ()))
+        return self._first(uses, depth)
 
-    def _guarded(self, node: ast.AST) -> bool:
-        """Whether an error at ``node`` may be caught."""
-        return self.facts.ask(Caught).why(self.syntax.statement_of(node), ("TypeError",)) is not None
-
-    def _plain_context(self, s: ast.With) -> bool:
-        """Whether ``s`` is of PyTorch's own context managers, which let every error pass."""
-        calls = [item.context_expr for item in s.items]
-        return all(
-            isinstance(c, ast.Call) and (self.syntax.qualified(c.func) or "").startswith("torch.") for c in calls
-        )
-
-    def _inevitable(self, d: Definition, use: ast.Name) -> bool:
-        """Whether ``use`` is sure to read what ``d`` binds before the function is left or the name bound again."""
-        target = self.syntax.statement_of(use)
-        for parent in self.syntax.ancestors(use):
-            if parent is target:
-                break
-            if isinstance(parent, _MAY_SKIP):
-                return False
-        statement = self.syntax.statement_of(d.node)
-        if self._guarded(statement):
-            return False
-        while True:
-            following = self.syntax.following(statement)
-            while following:
-                s = following.pop(0)
-                if s is target:
-                    return isinstance(s, (ast.Assign, ast.AnnAssign, ast.Return, ast.Expr))
-                if isinstance(s, ast.With) and self._plain_context(s):
-                    following = s.body + following
-                elif any(_leaves_or_binds(n, d.name) for n in ast.walk(s)) or target in ast.walk(s):
-                    return False
-            parent = self.syntax.parents[statement]
-            if not isinstance(parent, (ast.If, ast.With)):
-                return False
-            statement = parent
+    def _first(self, uses: Iterable[ast.expr], depth: int) -> Reach | None:
+        """The first bool argument that one of ``uses`` ends in."""
+        found = (self.reach(self.root(use), depth + 1) for use in uses)
+        return next((Reach(r.argument, False) for r in found if r is not None), None)
 
 
 def _bound_value(d: Definition) -> ast.expr | None:
@@ -450,12 +394,6 @@ def _bound_value(d: Definition) -> ast.expr | None:
             return None
         value = value.elts[position]
     return value
-
-
-def _leaves_or_binds(node: ast.AST, name: str) -> bool:
-    if isinstance(node, ast.Name):
-        return node.id == name and not isinstance(node.ctx, ast.Load)
-    return isinstance(node, (ast.Return, ast.Break, ast.Continue, ast.Yield, ast.YieldFrom, ast.Await))
 
 
 __all__ = ["Flags", "Reach", "Source"]

@@ -33,7 +33,7 @@ class SizeComparisonFlag(Rule):
 
     Fix safety:
         Safe: a comparison of numbers is True or False, and so is the conditional expression; it is evaluated once, in
-        the same place. What is compared need not be known to be numbers when the operator is sure to get the flag, for
+        the same place. What is compared need not be known to be numbers when the operator is given the flag itself, for
         it raises for everything but True and False; a number that NumPy is seen to make, whose comparison it refuses,
         makes the rewrite unsafe. Elsewhere, an operand that may be a tensor makes the rewrite
         unsafe, and one that is known to be a tensor is never touched. Each outcome gets a graph of its own: one that
