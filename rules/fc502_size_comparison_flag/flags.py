@@ -12,6 +12,7 @@ import enum
 import operator
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import takewhile
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
@@ -27,6 +28,10 @@ from patcher.facts.values.types import Kind
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _ORDER = {ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge}
 _RELATIONS = {**_ORDER, ast.Eq: operator.eq, ast.NotEq: operator.ne}
+#: Expressions that may leave out a part of theirs, statements that may, and those that end a block early.
+_MAY_SKIP = (ast.IfExp, ast.BoolOp, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_COMPOUND = (ast.If, ast.For, ast.While, ast.With, ast.Try, ast.FunctionDef)
+_LEAVING = (ast.Return, ast.Break, ast.Continue, ast.Yield, ast.YieldFrom, ast.Await)
 _DEEPEST = 5  # names and functions that a flag is followed through
 
 
@@ -47,8 +52,8 @@ class Source(enum.IntEnum):
 class Reach:
     """The bool argument that a value ends in.
 
-    ``strict``: the operator is given this very value where it is made; as it raises for anything that is no bool, the
-    value was one.
+    ``strict``: the operator is given this very value where it is made, or further down in the same block; as it raises
+    for anything that is no bool, the value was one.
     """
 
     argument: str
@@ -377,8 +382,22 @@ class Flags(Analysis):
         if function is None:
             return None
         flow = self.flow_of(function)
-        uses = (u for d in flow.by_node.values() if _bound_value(d) is value for u in flow.uses.get(d, ()))
+        uses = [u for d in flow.by_node.values() if _bound_value(d) is value for u in flow.uses.get(d, ())]
+        for use in uses:
+            found = self.reach(use, depth + 1) if self._is_next(value, use) else None
+            if found is not None and found.strict:
+                return found
         return self._first(uses, depth)
+
+    def _is_next(self, value: ast.expr, use: ast.Name) -> bool:
+        """Whether ``use`` is evaluated whenever ``value``, which stands above it in one block, has been."""
+        first, last = self.syntax.statement_of(value), self.syntax.statement_of(use)
+        inside = takewhile(lambda n: n is not last, self.syntax.ancestors(use))
+        block = self.syntax.block_of(first)
+        if last not in block or any(isinstance(n, _MAY_SKIP) for n in inside) or isinstance(last, _COMPOUND):
+            return False
+        between = block[block.index(first) + 1 : block.index(last)]
+        return not any(isinstance(n, _LEAVING) for s in between for n in ast.walk(s))
 
     def _first(self, uses: Iterable[ast.expr], depth: int) -> Reach | None:
         """The first bool argument that one of ``uses`` ends in."""
