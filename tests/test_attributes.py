@@ -48,20 +48,11 @@ WRITTEN = {
     "out=": "torch.add(x, 1, out=self.hop)",
     "numpy": "np.copyto(self.hop.numpy(), 0)",
     "numpy, kept": "y = self.hop.numpy()\ny[...] = 1",
-    "an array that is kept on the object": "early: self.array = self.hop.numpy()\nself.array[...] = 5",
     "a list": "y = [self.hop]\ny[0].fill_(1)",
     "an iterator": "y = iter([self.hop])\nnext(y).fill_(1)",
     "a loop over a tuple": "for y in (self.hop, x):\n    y.mul_(2)",
     "a loop over pairs": "for i, y in enumerate([self.hop]):\n    y.mul_(i)",
     "a dict": "y = {'hop': self.hop}\nfor k, v in y.items():\n    v.fill_(1)",
-    "a dict of the object": "early: self.numbers = {'hop': self.hop}\nself.numbers['hop'] += 1",
-    "a list of the object": "early: self.numbers = []\nself.numbers.append(self.hop)\nself.numbers[0].zero_()",
-    "a list of the module": "above: KEPT = []\nKEPT.append(self.hop)\nKEPT[-1].fill_(1)",
-    "a global": "above: def write():\n    KEPT.fill_(1)\nglobal KEPT\nKEPT = self.hop\nwrite()",
-    "a box": "above: class Box:\n    def __init__(self, v):\n        self.v = v\ny = Box(self.hop)\ny.v.fill_(1)",
-    "a function of the file": "above: def widen(t):\n    t.add_(1)\nwiden(self.hop)",
-    "a function behind a function": "above: def a(t):\n    b(t)\ndef b(t):\n    t.add_(1)\na(self.hop)",
-    "a getter": "above: def get(c):\n    return [c.hop]\nget(self)[0].zero_()",
     "getattr": "for name in self.names:\n    getattr(self, name).add_(1)",
     "all buffers": "for b in self.buffers():\n    b.zero_()",
     "all named buffers": "for name, b in self.named_buffers():\n    b.zero_()",
@@ -184,21 +175,12 @@ def test_it_is_not_assigned_elsewhere(text: str) -> None:
 
 #: Ways from all buffers of a model to what writes into each.
 SWEPT = {
-    "a generator": "def tensors(m):\n    yield from m.buffers()\n"
-    "def f(m):\n    for t in tensors(m):\n        t.add_(1)",
-    "a generator of pairs": "def tensors(m):\n    for k, b in m.named_buffers():\n        yield k, b\n"
-    "def f(m):\n    for k, t in tensors(m):\n        t.add_(1)",
-    "what is gone through": "class Walk:\n    def __init__(self, m):\n        self.m = m\n    def __iter__(self):\n"
-    "        for b in self.m.buffers():\n            yield b\ndef f(m):\n    for t in Walk(m):\n        t.add_(1)",
     "a sum of lists": "def f(m):\n    for t in list(m.parameters()) + list(m.buffers()):\n        t.data.add_(1)",
     "a list that grows": "def f(m):\n    found = []\n    found += m.buffers()\n    found[0].add_(1)",
-    "a lambda": "tensors = lambda m: m.buffers()\ndef f(m):\n    for t in tensors(m):\n        t.add_(1)",
     "a tree": "from torch.utils._pytree import tree_map\n"
     "def f(m):\n    tree_map(lambda t: t.add_(1), dict(m.named_buffers()))",
     "attrgetter": "import operator\ndef f(m, k):\n    operator.attrgetter(k)(m).add_(1)",
     "reduce": "import functools\ndef f(m, k):\n    functools.reduce(getattr, k.split('.'), m).add_(1)",
-    "a dataclass": "import dataclasses\n@dataclasses.dataclass\nclass Held:\n    tensors: list\n"
-    "def f(m):\n    h = Held(list(m.buffers()))\n    h.tensors[0].add_(1)",
 }
 
 
@@ -249,11 +231,3 @@ def test_a_class_is_at_home_in_its_module_not_in_the_package_around(
     project = Project([summarise(ast.parse(text), str(path)) for path, text in files.items()])
     found = project.attributes.touched("package.models.model.Cut", "hop", (How.SET,))
     assert [f.touch.inside.rpartition(".")[2] for f in found] == setting
-
-
-def test_an_object_is_followed_over_thousands_of_functions() -> None:
-    calls = "\n".join(f"def f{n}(y):\n    f{n + 1}(y)" for n in range(3000))
-    project = _project(
-        model=_home("above: from far import f0\nf0(self.hop)"), far=f"{calls}\ndef f3000(y):\n    y.zero_()"
-    )
-    assert _written(project)

@@ -76,18 +76,12 @@ KEPT = {
     "an attribute of the class": "class Net(nn.Module):\n    memory = Memory(2)\n",
     "an argument of the constructor": f"{NET}\nnet = Net(Memory(2))\n",
     "a keyword, through a name": f"{NET}\ndef build():\n    cache = Memory(2)\n    return Net(memory=cache)\n",
-    "through a function": (
-        f"{NET}\ndef build(m):\n    return Net(m)\n\ndef main():\n    memory = Memory(2)\n    build(memory)\n"
-    ),
     "an initialiser that is inherited": f"{NET}\nclass Big(Net):\n    pass\n\nnet = Big(Memory(2))\n",
     "an initialiser that calls that of its base": (
         f"{NET}\nclass Big(Net):\n    def __init__(self, n, memory):\n        super().__init__(memory)\n\n"
         "net = Big(2, Memory(2))\n"
     ),
     "arguments in a list": f"{NET}\nmade = [Memory(2)]\nnet = Net(*made)\n",
-    "a function that equips": (
-        f"{NET}\ndef equip(net, memory):\n    net.memory = memory\n\ndef main():\n    equip(Net(), Memory(2))\n"
-    ),
     "setattr": f'{NET}\ndef build():\n    net = Net()\n    setattr(net, "memory", Memory(2))\n',
     "past nn.Module's own way": (
         'class Net(nn.Module):\n    def __init__(self):\n        object.__setattr__(self, "memory", Memory(2))\n'

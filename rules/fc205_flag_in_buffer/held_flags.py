@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from patcher.facts import Facts
 from patcher.facts.analysis import ClassAnalysis
 from patcher.facts.project.attributes import UNCANNY
-from patcher.facts.project.instance_terms import MAKERS
 from patcher.facts.syntax.classes import Store, attribute_of, self_name
 from patcher.facts.syntax.tree import FunctionNode
 
-_MAKERS = MAKERS | {"torch.Tensor", "torch.BoolTensor", "torch.FloatTensor", "torch.LongTensor", "torch.ByteTensor"}
+_MAKERS = frozenset(
+    f"torch.{n}" for n in "tensor as_tensor scalar_tensor Tensor BoolTensor FloatTensor LongTensor ByteTensor".split()
+)
 #: What keeps a truth as it is.
 _DTYPES = frozenset("bool uint8 int8 int16 int32 int64 long int float float32 float64 double".split())
 _SETTING = {"zero_": "False"}

@@ -350,10 +350,6 @@ class Flags(Analysis):
         for function in self._called(call):
             if (found := self._parameter(function, keyword, position, depth)) is not None:
                 return found
-        for name in self.callees.of(call):
-            given = keyword if position is None else position
-            if given is not None and (argument := self.project.attributes.bool_argument(name, given)) is not None:
-                return Reach(argument, False)
         return None
 
     def _called(self, call: ast.Call) -> list[FunctionNode]:

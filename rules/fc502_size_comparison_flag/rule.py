@@ -19,8 +19,8 @@ class SizeComparisonFlag(Rule):
 
     What it does:
         Writes ``True if t == t_kv else False`` for ``t == t_kv``, where the flag is made: in the call, where a local
-        name is assigned, in the call of a function or module that passes it on, also one of another file, or at the
-        ``return`` of one that works it out. ``bool(t == t_kv)`` becomes the same. Of ``t == t_kv and flag`` only the
+        name is assigned, in the call of a function or module of the file that passes it on, or at the ``return`` of one
+        that works it out. ``bool(t == t_kv)`` becomes the same. Of ``t == t_kv and flag`` only the
         comparison is wrapped when ``flag`` is not known to be a bool, for the result may be ``flag`` itself.
 
     Why it breaks compilation:

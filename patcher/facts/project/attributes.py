@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from patcher.facts.project.touches import How, Touch
-from patcher.facts.tables import torch_api as api
 
 if TYPE_CHECKING:
     from patcher.facts.project.index import ModuleSummary, Project
@@ -50,25 +49,19 @@ class Attributes:
         self.project = project
         self._at: defaultdict[str, list[tuple[ModuleSummary, Touch]]] = defaultdict(list)
         self._patterns: list[tuple[ModuleSummary, Touch]] = []
-        self._parameters: defaultdict[str, set[str]] = defaultdict(set)
         self._homes: dict[str, ModuleSummary | None] = {}
         self._folders = {s.path: PurePath(s.path).parent for s in project.modules.values()}
-        self._arriving: dict[tuple[str, tuple[str, ...], str], list[Source]] = {}
         for s in project.modules.values():
             for t in s.touches:
                 pattern = "*" in t.place and t.place[0] != "~"
                 (self._patterns if pattern else self._at[t.place]).append((s, t))
-        for place in self._at:
-            function, is_parameter, name = place.rpartition("(")
-            if is_parameter:
-                self._parameters[function].add(name.removesuffix("[]"))
 
     # --- questions --------------------------------------------------------------------------------------------------
 
     def touched(self, cls: str, attribute: str, hows: Iterable[How]) -> Iterator[Found]:
         """What happens to ``attribute`` of instances of the dotted class, besides what its own methods assign.
 
-        ``hows`` may hold ``SET``, ``WRITTEN`` and ``WITHIN``; with ``WRITTEN``, the object is followed where it goes.
+        ``hows`` may hold ``SET``, ``WRITTEN`` and ``WITHIN``.
         """
         wanted = set(hows)
         family, unknown = self.project.family(cls)
@@ -85,8 +78,6 @@ class Attributes:
                 t.how is How.SET and t.listed and direct and cls in known and t.inside.startswith(f"{cls}.")
             ):
                 yield Found(attribute, t, s.module)
-            elif t.how is How.GOES and How.WRITTEN in wanted:
-                yield from self._ends(attribute, s, t)
 
     def reasons(self, cls: str, attribute: str) -> Iterator[str]:
         """Why ``attribute`` may be another than what the class itself makes it, as far as the project can be seen.
@@ -164,36 +155,17 @@ class Attributes:
             for s, t in (*self._at.get(place, ()), *self._at.get(f"{place}[]", ())):
                 if t.how is not How.GOES or (place[0] == "~" and not s.sees(home, place[1:])):
                     continue
-                for to, owners in self._arrives(t):
-                    to = to.removesuffix("[]")
-                    if to == "<" and self.project.reached(t.inside):
-                        yield home, place, ()
-                    elif to[0] not in "<?~" and "(" not in to:
-                        yield s.module, to, owners
-                    elif (end := (to, s.module if to[0] == "~" else "")) not in seen and to[0] not in "<?":
-                        seen.add(end)
-                        stack.append(end)
-
-    def bool_argument(self, function: str, given: str | int, depth: int = 5) -> str | None:
-        """The bool argument of an operator that ``given``, a keyword or position, of a call of ``function`` is for."""
-        f, owner = self.project.function(function), function.rpartition(".")[0]
-        if f is None or not depth:
-            return None
-        if isinstance(given, int):
-            method = self.project.known_class(owner) is not None
-            if method and f.positional[:1] != ("self",):  # static, maybe: then it counts from another one
-                return None
-            given = next(iter(f.positional[given + method :]), "")
-        for _, t in self._at.get(f"{function}({given}", ()):
-            callee, is_argument, key = t.to.partition("[")
-            if callee in api.BOOL_ARGUMENTS:
-                return key
-            if is_argument and key != "*" and not callee.startswith((".", "?", "super.")):
-                at = int(key) if key.isdigit() else key
-                for target in self.project.effects.callees(callee, owner, function) or ():
-                    if (found := self.bool_argument(target, at, depth - 1)) is not None:
-                        return found
-        return None
+                to = t.to.removesuffix("[]")
+                if to == "<" and self.project.reached(t.inside):
+                    yield home, place, ()
+                elif to.endswith("["):  # what an object is made with, it may keep
+                    last = to[:-1].rpartition(".")[2]
+                    yield from ((s.module, last, (c,)) for c in self._by_last.get(last, ()))
+                elif to[0] not in "<~" and "(" not in to:
+                    yield s.module, to, t.to_owners
+                elif (end := (to, s.module if to[0] == "~" else "")) not in seen and to != "<":
+                    seen.add(end)
+                    stack.append(end)
 
     def _read_elsewhere(self, name: str) -> bool:
         """Whether compiled code that imports the dotted global reads it."""
@@ -220,42 +192,6 @@ class Attributes:
         last = cls.rpartition(".")[2]
         return any(home.module in (i, i.rpartition(".")[0]) or i.rpartition(".")[2] == last for i in s.imports)
 
-    def _ends(self, attribute: str, s: ModuleSummary, t: Touch) -> Iterator[Found]:
-        """What is written where the object goes that ``t`` hands on."""
-        seen: set[Source] = set()
-        stack = [(s, t)]
-        while stack:
-            s, t = stack.pop()
-            for place, owners in self._arrives(t):
-                if (place, owners) in seen:
-                    continue
-                seen.add((place, owners))
-                if place == "?":
-                    yield Found(attribute, t, s.module)
-                    continue
-                held = place.endswith("[]")
-                here = [(w, u, False) for w, u in self._at.get(place, ())]
-                if held:  # where the container goes
-                    here += [(w, u, True) for w, u in self._at.get(place[:-2], ()) if u.how is How.GOES]
-                for where, touch, inside in here:
-                    if touch.how not in (How.WRITTEN, How.GOES):
-                        continue
-                    a, b = self._known(owners), self._known(touch.owners)
-                    if a and b and not any(b & (self.project.family(c)[0] | {c}) for c in a):
-                        continue
-                    if touch.how is How.WRITTEN:
-                        yield Found(attribute, touch, where.module)
-                    elif touch.how is How.GOES:
-                        more = inside and not touch.to.endswith("[]")
-                        stack.append((where, replace(touch, to=f"{touch.to}[]") if more else touch))
-
-    def _arrives(self, t: Touch) -> list[Source]:
-        """The places that ``t.to`` stands for: an argument is the parameters that take it."""
-        key = (t.to, t.to_owners, t.inside)
-        if key not in self._arriving:
-            self._arriving[key] = list(self._places(t))
-        return self._arriving[key]
-
     @cached_property
     def _by_last(self) -> dict[str, list[str]]:
         """The classes of the project by the last part of their names."""
@@ -263,36 +199,6 @@ class Attributes:
         for c, _ in self.project.classes():
             found[c.rpartition(".")[2]].append(c)
         return found
-
-    def _places(self, t: Touch) -> Iterator[Source]:
-        held = "[]" if t.to.endswith("[]") else ""
-        callee, is_argument, key = t.to.removesuffix("[]").partition("[")
-        if not is_argument:
-            yield t.to, t.to_owners
-            return
-        functions = self.project.effects.callees(callee, t.inside.rpartition(".")[0], f"{t.inside}.")
-        cls = self.project.effects.named(callee, f"{t.inside}.")
-        if functions is None:
-            yield "?", ()
-            if callee.startswith(("self.", ".", "?")) or not cls.rpartition(".")[2][:1].isupper():
-                return
-            alike = self._by_last.get(cls.rpartition(".")[2], ())
-            functions = [f for c in alike for f in self.project.methods(c, "__init__")]
-        elif not functions and (made := self.project.known_class(cls)) is not None:  # the fields of a dataclass
-            fields = sorted(made.declared) if key.isdigit() else [key]
-            yield from ((f"{field}{held}", (cls,)) for field in ("*", *fields))
-            if not fields:
-                yield "?", ()
-        for name in functions:
-            f = self.project.function(name)
-            if f is None:
-                continue
-            at = int(key) if key.isdigit() else -1
-            method = self.project.known_class(name.rpartition(".")[0]) is not None  # the instance may stand before it
-            taken = {*f.positional[at : at + 1 + method]} if key.isdigit() else {key}
-            if at >= len(f.positional) or key == "*":
-                taken = self._parameters.get(name, set())
-            yield from ((f"{name}({p}{held}", ()) for p in sorted(taken))
 
 
 def may_be(pattern: str, name: str) -> bool:

@@ -479,11 +479,6 @@ def calls_made(call: ast.Call, what: str | None) -> Iterator[ast.Call]:
         yield ast.copy_location(ast.Call(function, way, []), call)
 
 
-def asks_through(call: ast.Call, what: str | None) -> bool:
-    """Whether ``call``, of ``what``, learns of a function what a wrapper with ``__wrapped__`` tells as well."""
-    return what == "inspect.signature" and len(call.args) == 1 and not call.keywords
-
-
 def element_of(e: ast.expr) -> ast.expr:
     """An element of ``e``, which is iterated over or taken apart."""
     return ast.Subscript(e, ast.Constant(None), ast.Load())

@@ -1,8 +1,8 @@
 """Who sets attributes, writes into what they hold, and where that goes: what one file tells, for the index over all.
 
 A *place* is the name of an attribute (of whatever object; "*" stands for any part of a name that is computed), a global
-("~name"), a parameter ("module.function(x") or what functions of a name give back, and what classes make ("name()");
-what the object there holds, in a list or the like, is the place with "[]". A write is traced back to the places that
+("~name"), or what functions of a name give back, and what classes make ("name()"); what the object there holds, in a
+list or the like, is the place with "[]". A write is traced back to the places that
 the object may come from: which expressions may be a part of which others counts, not their order.
 """
 
@@ -18,13 +18,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from patcher.facts.flow.definitions import Flow
-from patcher.facts.project.does import QUIET_METHODS, asks_through, calls_made, constant_name, element_of, in_place
-from patcher.facts.project.instance_terms import instance_terms
+from patcher.facts.project.does import QUIET_METHODS, calls_made, constant_name, element_of, in_place
 from patcher.facts.syntax.classes import INITIALISERS, REGISTRATIONS, pairs, self_name
 from patcher.facts.syntax.tree import FunctionNode, Syntax, dotted, last_name
 from patcher.facts.syntax.written import all_parameters, defaults
 from patcher.facts.tables import call_effects as tables
-from patcher.facts.tables import torch_api as api
 from patcher.facts.tables.wording import suggests_change, suggests_configuration
 
 Owner = Callable[[ast.AST], tuple[ast.AST | None, str | None]]
@@ -77,9 +75,8 @@ class Touch:
     """What happens to ``place`` in ``inside``, a function, at ``line``.
 
     ``owners``: dotted classes of the object whose attribute it is; none when that is not known. ``early``: an
-    initialiser does it to its own instance. ``listed``: the summary of its class has it. ``value``: what is written,
-    in terms of the object ("" when not known). ``to``: where it goes: a place, of one of ``to_owners``, or an argument
-    of what is called, as "callee[key" ("?": code that is not read; "<": ``inside`` reads the global).
+    initialiser does it to its own instance. ``listed``: the summary of its class has it. ``to``: where it goes: a
+    place, of one of ``to_owners``, or what a dotted class is made with, as "class[" ("<": ``inside`` reads the global).
     """
 
     place: str
@@ -89,7 +86,6 @@ class Touch:
     line: int = 0
     early: bool = False
     listed: bool = False
-    value: str = ""
     to: str = ""
     to_owners: tuple[str, ...] = ()
 
@@ -117,8 +113,6 @@ class Touches:
         self._locals: defaultdict[ast.AST | None, set[str]] = defaultdict(set)
         for scope, names in syntax.bound.items():
             self._locals[owner(scope)[0]] |= names
-        #: Parameters that look like flags: they are followed into every call.
-        self._flags = {f"{self._function(f)}({name}" for f in syntax.functions for name in _flags(f)}
         self._inner = {f.name: f for f in syntax.functions if owner(f)[0] is not f}
         self._defined = {d.name for d in (*syntax.functions, *syntax.by_type[ast.ClassDef])}
         self._given: defaultdict[ast.Call, list[ast.Call]] = defaultdict(list)
@@ -232,7 +226,6 @@ class Touches:
         found = {s for value in self._bound.get(key, ()) for s in self.sources(value)}
         self._open.discard(key)
         if name.id in self._of(scope):
-            found.add((f"{self._function(scope)}({name.id}", (), 0))
             found |= {(made, (), 0) for made in self._annotated(self._of(scope)[name.id].annotation)}
         self._so_far[key] = frozenset(found)
         return self._so_far[key]
@@ -396,52 +389,32 @@ class Touches:
 
     # --- what happens -----------------------------------------------------------------------------------------------
 
-    def _add(
-        self, at: ast.AST, sources: Iterable[Source], how: How, value: ast.expr | None = None, listed: bool = False
-    ) -> None:
+    def _add(self, at: ast.AST, sources: Iterable[Source], how: How, listed: bool = False) -> None:
         inside = self._function(self.owner(at)[0])
         own, _, method = inside.rpartition(".")
         for place, owners, depth in sources:
             if depth <= 0:
                 early = method in INITIALISERS and owners == (own,)
-                text = self._text(at, value) if value is not None and not depth else ""
                 where = place if not depth else f"{place}[]"
-                self.found.add(Touch(where, how, owners, inside, at.lineno, early, listed, text))  # type: ignore[attr-defined]
+                self.found.add(Touch(where, how, owners, inside, at.lineno, early, listed))  # type: ignore[attr-defined]
 
-    def _goes(self, at: ast.AST, value: ast.expr, to: str, owners: tuple[str, ...] = (), given: bool = True) -> None:
-        """``value`` becomes a part of ``to``; what is ``given`` to the function is left out where that is off."""
+    def _goes(self, at: ast.AST, value: ast.expr, to: str, owners: tuple[str, ...] = ()) -> None:
+        """``value`` becomes a part of ``to``."""
         inside, line = self._function(self.owner(at)[0]), at.lineno  # type: ignore[attr-defined]
         for place, whose, depth in set(self.sources(value)):
-            passing = "(" in place and not (place.endswith("()") and place[:-2] in self._defined)
-            if (given or not passing or place in self._flags) and not (place == to and whose == owners):
+            if not (place == to and whose == owners):
                 start = place if depth >= 0 else f"{place}[]"
                 end = to if depth <= 0 else f"{to}[]"
                 self.found.add(Touch(start, How.GOES, whose, inside, line, to=end, to_owners=owners))
 
-    def _write(self, at: ast.AST, e: ast.expr, value: ast.expr | None = None) -> None:
+    def _write(self, at: ast.AST, e: ast.expr) -> None:
         """The object ``e`` is written into: what it comes from is changed, and something within what holds it."""
-        self._add(at, self.sources(e), How.WRITTEN, value)
+        self._add(at, self.sources(e), How.WRITTEN)
         while isinstance(e, (ast.Attribute, ast.Subscript, ast.Call)):
             held = isinstance(e, ast.Attribute)
             e = e.func if isinstance(e, ast.Call) else e.value
             if held and not isinstance(e, ast.Name):
                 self._add(at, self.sources(e), How.WITHIN)
-
-    def _text(self, at: ast.AST, value: ast.expr) -> str:
-        """``value`` in terms of the parameter whose attribute ``at``, a call, fills with it."""
-        assert isinstance(at, ast.Call)
-        held = at.func.value if isinstance(at.func, ast.Attribute) and value is at.args[0] else at.args[0]
-        if isinstance(held, ast.Attribute) and held.attr == "data":
-            held = held.value
-        function = self.syntax.function_of(at)
-        if function is None or not isinstance(held, ast.Attribute) or not isinstance(held.value, ast.Name):
-            return ""
-        flow = self._flow(function)
-        instance = flow.reaching.get(held.value, frozenset())
-        if not instance or any(d.how != "parameter" for d in instance):
-            return ""
-        terms = instance_terms(value, instance, self.syntax, flow)
-        return ast.unparse(terms) if terms is not None else ""
 
     def _assign(self, n: ast.Assign | ast.AnnAssign) -> None:
         for target in n.targets if isinstance(n, ast.Assign) else (n.target,):
@@ -503,7 +476,9 @@ class Touches:
             self._call(made)
         func, args = n.func, n.args
         last, what = last_name(func), self._imported(func)
-        self._options(n, what)
+        for k in n.keywords:
+            if k.arg == "out":
+                self._write(n, k.value)
         if (owner := _changed_by_name(func)) is not None:
             self._write(n, owner)
         elif last in _BY_NAME or last in REGISTRATIONS:
@@ -520,11 +495,10 @@ class Touches:
             keys = args[1].keys if isinstance(args[1], ast.Dict) else [None]
             self._add(n, [(_pattern(key).rpartition(".")[2], (), 0) for key in keys], How.SET)
         elif _writes(last) or last in tables.WRITING_SPECIAL:
-            simple = last in ("copy_", "constant_", "fill_") and not n.keywords
             if isinstance(func, ast.Attribute) and what is None:
-                self._write(n, func.value, args[0] if simple and len(args) == 1 else None)
+                self._write(n, func.value)
             for a in args if last == "swap_tensors" else args[:1]:
-                self._write(n, a, args[1] if simple and len(args) == 2 else None)
+                self._write(n, a)
         elif last.startswith("_foreach_"):
             for a in args[:1]:
                 self._write(n, element_of(a))
@@ -537,16 +511,6 @@ class Touches:
                     self._write(n, a)
         else:
             self._handed(n, last, what)
-
-    def _options(self, n: ast.Call, what: str | None) -> None:
-        """What stands for ``out``, and for arguments that are a bool."""
-        for k in n.keywords:
-            if k.arg == "out":
-                self._write(n, k.value)
-        for name, position in api.BOOL_ARGUMENTS.get(what or "", ()):
-            flags = n.args[position : position + 1] if position is not None else []
-            for flag in (*flags, *(k.value for k in n.keywords if k.arg == name)):
-                self._goes(n, flag, f"{what}[{name}")
 
     def _handed(self, n: ast.Call, last: str, what: str | None) -> None:
         """A function that is not known for what it does to its arguments, but by its name."""
@@ -622,43 +586,18 @@ class Touches:
         return self._bound.get((scope, e.id), [])
 
     def _hands_on(self, n: ast.Call, last: str, what: str | None) -> None:
-        """What ``n`` is given, and may change or keep."""
-        func = n.func
-        if isinstance(func, ast.Name) and what is None and (hasattr(builtins, last) or last in self._inner):
-            return
-        if what is None and isinstance(func, ast.Attribute) and last in _KEEPING_NOTHING:
-            return
-        if isinstance(func, ast.Attribute) and last in tables.CONTAINER_WRITES and what is None:
-            holder = func.value
+        """What a container that is kept, or an object of a class, is given."""
+        given = [*n.args, *(k.value for k in n.keywords)]
+        if isinstance(n.func, ast.Attribute) and last in tables.CONTAINER_WRITES and what is None:
+            holder = n.func.value
             while isinstance(holder, ast.Subscript):
                 holder = holder.value
-            for i, a in enumerate([*n.args, *(k.value for k in n.keywords)]):
-                if isinstance(holder, ast.Attribute):
-                    self._goes(n, ast.List([a]), holder.attr, self.owners(holder.value))
-                elif isinstance(holder, ast.Name) and self._scope(holder) is None:
-                    self._goes(n, ast.List([a]), f"~{holder.id}")
-                self._goes(n, a, f"?{last}[{i}", given=last in self._defined)
-            return  # a local name is bound to what it holds
-        if (last in _HOLDERS and what is not None) or asks_through(n, what):
-            return
-        callee = what or self._callee(func)
-        read = what is not None or last in self._defined
-        for key, e in [*((str(i), a) for i, a in enumerate(n.args)), *((k.arg or "*", k.value) for k in n.keywords)]:
-            if not isinstance(e, (ast.Constant, ast.BinOp, ast.Compare)):
-                self._goes(n, e, f"{callee}[{key}", given=read)
-
-    def _callee(self, func: ast.expr) -> str:
-        """As `Does.calls` has it."""
-        text = dotted(func)
-        if isinstance(func, ast.Name):
-            return func.id
-        first = self.owner(func)[1]
-        if text is not None and first is not None and text.startswith(f"{first}."):
-            return f"self.{text.partition('.')[2]}"
-        if isinstance(func, ast.Attribute):
-            supers = isinstance(func.value, ast.Call) and last_name(func.value.func) == "super"
-            return f"super.{func.attr}" if supers else f".{func.attr}"
-        return "?"
+            place, owners = self._target(n, holder)  # a local name is bound to what it holds
+            for a in given if place else ():
+                self._goes(n, ast.List([a]), place, owners)
+        elif last[:1].isupper() and last not in _HOLDERS:
+            for a in given:
+                self._goes(n, a, f"{what or self._resolved(last)}[")
 
     def _return(self, n: ast.Return | ast.Yield | ast.YieldFrom) -> None:
         function = self.syntax.function_of(n)
@@ -675,16 +614,6 @@ class Touches:
         around = self.syntax.parents[n]
         for target in around.targets if isinstance(around, ast.Assign) and around.value is n else ():
             self._goes(n, n.body, f"{last_name(target)}()")
-
-
-def _flags(function: FunctionNode) -> Iterator[str]:
-    """The parameters that are a bool by their default or annotation."""
-    known = defaults(function.args)
-    for p in all_parameters(function.args):
-        d = known.get(p.arg)
-        said = p.annotation.id if isinstance(p.annotation, ast.Name) else p.annotation and ast.unparse(p.annotation)
-        if (isinstance(d, ast.Constant) and isinstance(d.value, bool)) or "bool" in (said or ""):
-            yield p.arg
 
 
 def _in(sources: Iterable[Source]) -> Iterator[Source]:
