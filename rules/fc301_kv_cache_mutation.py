@@ -1126,7 +1126,7 @@ def _why_not(cache: Cache, method: CacheMethod, facts: Facts, strategy: str) -> 
         return "it is compiled by TorchScript" if scripted else "its first statements share a line" if shared else ""
     if unknown:
         return f"what the decorator `{min(unknown)}` makes of a disabled function is not known"
-    if method.computes and (method.heavy or strategy == "auto"):
+    if method.computes:
         return f"the method also computes ({method.computes}), which would no longer be compiled"
     if strategy == "auto" and "capture_scalar_outputs" in facts.project.foreign_stores:
         return "capture_scalar_outputs is set somewhere, so reading one number may not break the graph"
