@@ -30,8 +30,6 @@ _EVERY = frozenset({ANY, "Exception", "BaseException"})
 _OF_COMPILED = "RuntimeError"
 _CALLED = ("__call__", "forward")
 _NOBODY: frozenset[str] = frozenset()
-#: More functions than that, or modules, and a function is one of those that anybody may use.
-_MOST_NAMING = 30
 #: What a call of a class runs.
 _MAKING = ("__new__", "__init__", "__post_init__")
 
@@ -44,8 +42,6 @@ class Catching:
         self._numbers: dict[str, int] = {}
         self._reaches: dict[tuple[int, bool], bytes] = {}
         self._stopping: dict[tuple[frozenset[str], tuple[str, ...]], bool] = {}
-        self._led: dict[str, bytes] = {}
-        self._handed_to: dict[str, set[str] | None] = {}
         self._classes = ErrorClasses(project)
         self._edges_of: dict[str, tuple[Group, ...]] = {}
         self._alone: dict[str, Group] = {}
@@ -137,88 +133,10 @@ class Catching:
             if key not in self._reaches:
                 self._reaches[key] = self._packed(self._reach(module, r, key[1]))
             direct, through, named = (self._is_in(f, self._reaches[key]) for f in (_UNKNOWN, _THROUGH, function))
-            unknown = direct or through
-            if unknown and (not direct or self.project.reached(f"{module}.{r.owner}")):
-                unknown = self._is_near(function, module) or (direct and self._meet(function, module))
-            elif direct:
-                unknown = not self._is_of_another_part(function, module) or self._is_handed(function, module, r)
-            if named or (unknown and self._may_be_called(function)):
+            unknown = (direct or through) and self._may_be_called(function)
+            met = self._is_near(function, module) or (direct and self._meet(function, module))
+            if named or (unknown and met):
                 yield module, r
-
-    def _given(self, module: str, region: Region) -> set[str] | None:
-        """The functions that may be what the owner of the region is given, and calls; None where nobody can tell.
-
-        That is so where the project does not use the owner itself. Where it does, it is presumed that code outside
-        hands it nothing else of the project.
-        """
-        owner = f"{module}.{region.owner}"
-        if owner not in self._handed_to:
-            naming = self._naming(owner) if region.invokes else set()
-            givers = [s for s in self.project.modules.values() if s.module in naming]
-            handed = {f for s in givers for f in self._at_hand(s) if self._may_be_called(f)}
-            self._handed_to[owner] = handed if naming else None
-        return self._handed_to[owner]
-
-    def _calls(self, module: str, region: Region) -> frozenset[str]:
-        """The calls of the region, without those of which it is known what they may run."""
-        return region.calls if self._given(module, region) is None else region.calls - region.invokes
-
-    def _naming(self, owner: str) -> set[str]:
-        """The modules that name the dotted function, or a function that names it, and so on.
-
-        What calls a model names nothing: there, those that see its module count. None are told where too many do.
-        """
-        stack, seen, found = [owner], {owner}, set[str]()
-        while stack and len(seen) <= _MOST_NAMING:
-            name = stack.pop()
-            cls, _, last = name.rpartition(".")
-            home = self._home.get(name, "")
-            if self.project.known_class(cls) is None:
-                found |= (self._importing.get(name, set()) | self._importing.get(f"{home}.*", set())) - self._tests
-            elif last in (*_CALLED, *_MAKING):
-                found |= self._seers.get(home, _NOBODY)
-            for mention, there, summary in self.project.mentions(last):
-                caller = f"{there}.{summary.qualname}"
-                if there not in self._tests and self._may_name(mention, caller, name, there):
-                    found.add(there)
-                    if caller not in seen:
-                        seen.add(caller)
-                        stack.append(caller)
-        return found if not stack and len(found) <= _MOST_NAMING else set()
-
-    def _may_name(self, mention: str, caller: str, name: str, there: str) -> bool:
-        """Whether ``mention``, in the function ``caller`` of the module ``there``, may be the dotted function."""
-        cls, _, last = name.rpartition(".")
-        if mention == f"self.{last}":
-            return caller.rpartition(".")[0] in self.project.family(cls)[0] | {cls}
-        if mention == f".{last}":
-            return self.project.known_class(cls) is not None and self._home.get(name) in self.project.seen_by(there)
-        return mention == name or name in self.project.re_exported(mention)
-
-    @cached_property
-    def _tests(self) -> set[str]:
-        return {s.module for s in self.project.modules.values() if _is_test(s)}
-
-    @cached_property
-    def _importing(self) -> dict[str, set[str]]:
-        """The modules with code that import that dotted thing, or ("module.*") all names of a module."""
-        found: defaultdict[str, set[str]] = defaultdict(set)
-        for s in self.project.modules.values():
-            for what in (*s.imports, *(f"{m}.*" for m in s.starred)) if s.functions or s.classes else ():
-                for name in (what, *self.project.re_exported(what)):
-                    found[name].add(s.module)
-        return dict(found)
-
-    def _at_hand(self, s: ModuleSummary) -> Iterator[str]:
-        """The functions that code of the module can hand on: its own, those that it imports, methods that it names."""
-        yield from (f"{s.module}.{f.qualname}" for f in s.functions)
-        for what in s.imports:
-            yield from self._function(what)
-            if self.project.known_class(what) is not None:
-                yield from (m for n in (*_CALLED, *_MAKING) for m in self.project.methods(what, n))
-        for f in s.functions:
-            for group in self._targets(f"{s.module}.{f.qualname}", (), f.mentions, s.module):
-                yield from group
 
     def _packed(self, functions: frozenset[str]) -> bytes:
         """``functions`` as a bit for each number: a thousand regions reach ten thousand functions each."""
@@ -251,52 +169,6 @@ class Catching:
         beside = home.rpartition(".")[0] == module.rpartition(".")[0]
         return beside or home in self.project.seen_by(module) or module in self.project.seen_by(home)
 
-    def _is_of_another_part(self, function: str, module: str) -> bool:
-        """Whether ``function`` and ``module`` are of two packages in one, as two models of a library are.
-
-        Both have models of their own, nothing outside of its package sees ``module``, and nothing sees both.
-        """
-        home = self._home.get(function, "")
-        here, there = module.split("."), home.split(".")
-        shared = next((n for n, (a, b) in enumerate(zip(here, there, strict=False)) if a != b), 0)
-        if not shared or min(len(here), len(there)) < shared + 2:
-            return False
-        part, other = ".".join(here[: shared + 1]), ".".join(there[: shared + 1])
-        inside = all(f"{seer}.".startswith(f"{part}.") for seer in self._seers.get(module, ()))
-        apart = inside and not self._is_near(function, module) and not self._meet(function, module)
-        return apart and {part, other} <= self._with_models
-
-    @cached_property
-    def _with_models(self) -> frozenset[str]:
-        """Packages in which, or in a package of which, a model is."""
-        found: set[str] = set()
-        for name, module in self._home.items():
-            if name.endswith(".forward") and self.project.reached(name):
-                parts = module.split(".")
-                found.update(".".join(parts[:n]) for n in range(1, len(parts)))
-        return frozenset(found)
-
-    def _is_handed(self, function: str, module: str, region: Region) -> bool:
-        """Whether what nobody can name in ``region`` may lead to ``function`` of another part.
-
-        It is presumed not to be where each such call has a keyword that no function which leads there names.
-        """
-        owner = f"{module}.{region.owner}"
-        calls = [c for c in self._calls(module, region) if _NOBODY_NAMES in self._targets(owner, (c,), (), None)]
-        mentioned = _NOBODY_NAMES in self._targets(owner, (), region.mentions, None)
-        return mentioned or any(not self._is_keyed(c) or self._leads_to(function, c) for c in calls)
-
-    def _is_keyed(self, call: str) -> bool:
-        return call.startswith(UNNAMED) and call != f"{UNNAMED})"
-
-    def _leads_to(self, function: str, call: str) -> bool:
-        """Whether ``function`` is one that names the keywords of ``call``, or is run by one."""
-        if call not in self._led:
-            words = frozenset(call.removeprefix(UNNAMED).removesuffix(")").split(","))
-            taking = [name for name, f in self.project.functions() if words <= {*f.positional, *f.keywords}]
-            self._led[call] = self._packed(frozenset({*taking, *self._closure(taking)}))
-        return self._is_in(function, self._led[call])
-
     def _may_be_called(self, function: str) -> bool:
         """Whether a call of what nobody can name may lead to ``function``: a module, or what is handed on."""
         return self.project.reached(function) or function in self._handed_on
@@ -317,12 +189,11 @@ class Catching:
         code is taken ``alike``, what is called through others, or without a name, does not count.
         """
         owner = f"{module}.{region.owner}"
-        compiled, calls = self.project.reached(owner), self._calls(module, region)
+        compiled, calls = self.project.reached(owner), region.calls
         found = {f for group in self._targets(owner, calls, region.mentions, None) for f in group}
         if alike:
             return frozenset(found - {_UNKNOWN})
         near = {f for group in self._targets(owner, calls, region.mentions, module) for f in group} - {_UNKNOWN}
-        near |= self._given(module, region) or set()
         reached = self._closure(near)
         through = reached if compiled else [f for f in near if self._home.get(f) == module]
         found |= reached
@@ -393,7 +264,7 @@ class Catching:
             else:
                 yield self._function(m)
         for c in (c.removeprefix("=") for c in calls):
-            if c.startswith(UNNAMED):
+            if c == UNNAMED:
                 yield _NOBODY_NAMES
             elif c.startswith("super."):
                 summary = project.known_class(owner)

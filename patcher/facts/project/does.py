@@ -52,8 +52,8 @@ _BINDING = (ast.Assign, ast.Global, ast.Nonlocal, *_TARGETING, ast.withitem)
 _LOOKED_AT = frozenset({*_TELLING, *_BINDING, *_FUNCTIONS, ast.arg}) - {ast.Attribute}
 #: Methods of an unknown object that change nothing, as far as their names go: a class of the project may say otherwise.
 QUIET_METHODS = api.TENSOR_ONLY | tables.VIEWS | tables.LOOKING_METHODS | api.HOST_READS | frozenset(api.CASTS)
-#: Begins, among calls, one of what is given, or comes out of a call: "?(a,b)" has these keywords.
-UNNAMED = "?("
+#: Stands among calls for one of what is given, or comes out of a call.
+UNNAMED = "?()"
 _NEW_TENSORS = api.TENSOR_ONLY - tables.VIEWS - tables.LOOKING_METHODS
 _QUIET_MODULES = tables.LOOKING_MODULES | tables.CARRYING_MODULES
 _SETTING = tables.CONTAINER_WRITES | {"__setattr__", "__delattr__"}
@@ -318,7 +318,7 @@ class _Reading:
             self._method(n, n.func)
         else:
             self.runs = True
-            self.calls.add(_unnamed(n))
+            self.calls.add(UNNAMED)
 
     def _function(self, n: ast.Call, what: str) -> None:
         package, _, name = what.rpartition(".")
@@ -351,7 +351,7 @@ class _Reading:
             }
         elif name in self.given:
             self.invokes = True
-            self.calls.add(_unnamed(n))
+            self.calls.add(UNNAMED)
         elif n in self.scripts:
             self.calls.add(SCRIPT)
         elif isinstance(getattr(builtins, name, None), type) or name in self.nested:
@@ -393,10 +393,6 @@ class _Reading:
                 return
             text = dotted(func)
             self.calls.add(text if text is not None and text.startswith(f"{self.first}.") else f".{name}")
-
-
-def _unnamed(n: ast.Call) -> str:
-    return f"{UNNAMED}{','.join(sorted(k.arg for k in n.keywords if k.arg is not None))})"
 
 
 def _is_attribute_of_name(e: ast.expr) -> bool:

@@ -40,7 +40,6 @@ from patcher.facts.syntax.classes import pairs, registered
 from patcher.facts.syntax.imports import imported_from
 from patcher.facts.syntax.packages import module_name
 from patcher.facts.syntax.tree import Syntax, dotted, last_name, methods_of, walk
-from patcher.facts.syntax.written import defaults
 from patcher.facts.tables import call_effects as tables
 from patcher.facts.tables import torch_api
 from patcher.settings import NoFunctionError
@@ -295,24 +294,8 @@ class _Collector:
             if isinstance(start, ast.Return) or any(isinstance(n, (ast.Yield, ast.YieldFrom)) for n in nodes):
                 mentions.add(BODY)
             name = self.syntax.qualname(owner) if owner is not None else ""
-            others = [n for n in nodes if not (isinstance(n, ast.Call) and self.is_given(n.func))]
-            calls, of_others = (
-                does(owner, part, self.imported, method, self.scripts, self.own_of_python).calls
-                for part in (nodes, others)
-            )
-            yield Region(name or "", stops, calls, frozenset(mentions), calls - of_others)
-
-    def is_given(self, func: ast.expr) -> bool:
-        """Whether ``func`` is a name that stands for what a function around it is given, and for nothing else."""
-        if not isinstance(func, ast.Name):
-            return False
-        scope = next((s for s in self.syntax.around(func).scopes if self.syntax.binds(s, func.id)), None)
-        if not isinstance(scope, _FUNCTIONS) or func.id not in self.parameters(scope):
-            return False
-        inside = [n for s in scope.body for n in walk(s)]
-        bound = any(isinstance(n, ast.Name) and n.id == func.id and not isinstance(n.ctx, ast.Load) for n in inside)
-        bound |= any(isinstance(n, (*_FUNCTIONS, ast.ClassDef)) and n.name == func.id for n in inside)
-        return not bound and isinstance(defaults(scope.args).get(func.id), (ast.Constant, type(None)))
+            calls = does(owner, nodes, self.imported, method, self.scripts, self.own_of_python).calls
+            yield Region(name or "", stops, calls, frozenset(mentions))
 
     def made(self) -> Iterator[tuple[str, str]]:
         """Names that are bound at the top level, and what is called for it."""

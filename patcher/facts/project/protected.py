@@ -44,15 +44,13 @@ class Region:
     ``stops``: names of builtin classes of errors, dotted names of others, `ANY`, `SOME`, `GATHERED`, `WARNINGS`,
     `OUTPUT`, `EVERYWHERE`, or "with X": what entering ``X`` stops (a dotted name; ".m": what a method gives; "?": not
     known).
-    ``calls`` and ``mentions``: what may run in it, as `Does` and `FunctionSummary` have them. ``invokes``: those
-    calls that only ever are of what the function, or one inside of it, is given.
+    ``calls`` and ``mentions``: what may run in it, as `Does` and `FunctionSummary` have them.
     """
 
     owner: str
     stops: frozenset[str]
     calls: frozenset[str]
     mentions: frozenset[str]
-    invokes: frozenset[str] = frozenset()
 
 
 class Protection:
