@@ -55,7 +55,7 @@ class Documented:
         self.project = project
 
     def by(self, function: str, error: str) -> str | None:
-        """Return the dotted ``function`` where its docstring, or that of its class, names ``error`` or a class above."""
+        """Return the dotted ``function`` where its docstring, or that of its class, names ``error`` or one above."""
         summary, kind = self.project.function(function), getattr(builtins, error, None)
         kinds = [c.__name__ for c in kind.__mro__] if isinstance(kind, type) else [error]
         return function if summary is not None and not summary.documented.isdisjoint(kinds) else None

@@ -1,5 +1,6 @@
-"""Functions that are handed on before they run: what an attribute, a parameter of a class or a call may stand for.
+"""Functions that run under another name: what a name, an attribute, a parameter of a class or a call may stand for.
 
+``relu = F.relu``, ``apply = Function.apply``, ``SOLVERS = {"euler": Euler}`` of a module, ``self.step = self.slow``,
 ``self.reduce = partial(total, dim=1)``, ``super().__init__(reduce=total)``, ``Pool(total)``, ``return total``. What is
 written ``package.Pool.reduce`` is an attribute of instances, ``package.Pool(reduce)`` and ``package.Pool(0)`` what a
 class is made with, by name and by place, and ``package.choose()`` what a function returns.
@@ -12,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 
 from patcher.facts.syntax.classes import INITIALISERS, attribute_of, self_name
-from patcher.facts.syntax.tree import FunctionNode, Syntax, dotted, own_nodes
+from patcher.facts.syntax.tree import FunctionNode, Syntax, dotted, last_name, own_nodes
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 #: How many local names may stand one for the other.
@@ -28,7 +29,10 @@ class GivenFunctions:
 
     def found(self) -> Iterator[tuple[str, str]]:
         """What may stand for a function, and a dotted thing that it may stand for; that may again be such a thing."""
+        yield from self._bound(self.syntax.tree.body, self.module)
         for cls in self.syntax.by_type[ast.ClassDef]:
+            if isinstance(cls, ast.ClassDef) and (name := self.syntax.qualname(cls)) is not None:
+                yield from self._bound(cls.body, f"{self.module}.{name}")
             for method in cls.body if isinstance(cls, ast.ClassDef) else ():
                 if isinstance(method, _FUNCTIONS) and method.name in INITIALISERS:
                     yield from self._kept(f"{self.module}.{self.syntax.qualname(cls)}", method)
@@ -41,6 +45,16 @@ class GivenFunctions:
                 for n in self.syntax.own(function, ast.Return):
                     assert isinstance(n, ast.Return)
                     yield from ((f"{self.module}.{name}()", what) for what in self._of(n.value, function))
+
+    def _bound(self, body: list[ast.stmt], within: str) -> Iterator[tuple[str, str]]:
+        """What names of a module or class are bound to without a call; a class has tables of what configures it."""
+        unmeant = (ast.Call,) if within == self.module else (ast.Call, ast.Dict, ast.List, ast.Tuple)
+        for s in body:
+            targets = s.targets if isinstance(s, ast.Assign) else [s.target] if isinstance(s, ast.AnnAssign) else []
+            value = s.value if isinstance(s, (ast.Assign, ast.AnnAssign)) else None
+            if not isinstance(value, unmeant) or _is_partial(value):
+                names = [t.id for t in targets if isinstance(t, ast.Name)]
+                yield from ((f"{within}.{name}", what) for name in names for what in self._of(value, None))
 
     def _kept(self, cls: str, method: FunctionNode) -> Iterator[tuple[str, str]]:
         own = self_name(method) or ""
@@ -74,14 +88,18 @@ class GivenFunctions:
         match e:
             case ast.Name(id=name):
                 yield from self._named(name, function, depth)
-            case ast.Attribute():
+            case ast.Attribute(value=owner, attr=attr):
                 text = dotted(e)
-                if text is not None and text.partition(".")[0] in self.syntax.imports_anywhere:
+                root = (text or "").partition(".")[0]
+                method = self.syntax.method_of(e) if function is not None else None
+                if text is not None and (root in self.syntax.imports_anywhere or (function is None and root)):
                     yield self.resolve(text)
+                elif method is not None and isinstance(owner, ast.Name) and owner.id == self_name(method):
+                    yield f"self.{attr}"
             case ast.Lambda(body=body):
                 calls = (n.func for n in ast.walk(body) if isinstance(n, ast.Call))
                 yield from (what for called in calls for what in self._of(called, function, depth))
-            case ast.Call(func=ast.Name(id="partial") | ast.Attribute(attr="partial"), args=[first, *_]):
+            case ast.Call(args=[first, *_]) if _is_partial(e):
                 yield from self._of(first, function, depth)
             case ast.Call(func=func):
                 yield from (f"{what}()" for what in self._of(func, function, depth) if not what.endswith(")"))
@@ -120,3 +138,7 @@ class GivenFunctions:
                         found[target.id].append(n.value)
             self._locals[function] = dict(found)
         return self._locals[function]
+
+
+def _is_partial(e: ast.expr | None) -> bool:
+    return isinstance(e, ast.Call) and last_name(e.func) == "partial"

@@ -10,7 +10,6 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from patcher.facts.project.aliases import aliases
 from patcher.facts.project.attributes import Attributes
 from patcher.facts.project.block_lists import BlockList, block_lists
 from patcher.facts.project.caught import Catching
@@ -142,7 +141,7 @@ class ModuleSummary:
     ``scripted``: all names in it where some are what only code for TorchScript needs.
     ``dynamo``: what it sets of ``torch._dynamo.config``.
     ``starred``: modules that it imports all names of. ``accelerated``: lines where accelerate is told to compile.
-    ``aliases``: as `aliases` has them. ``steps``: as `Pipelines` has them; ``read_otherwise``: last names of
+    ``steps``: as `Pipelines` has them; ``read_otherwise``: last names of
     classes that it reads for anything else. ``hands``: what its calls hand to methods of the instance. ``relies``: the
     files that were read for what ``*`` brings. ``given``: as `GivenFunctions` has them.
     ``taken``: as `Taken` has them.
@@ -167,7 +166,6 @@ class ModuleSummary:
     dynamo: frozenset[tuple[str, bool]] = frozenset()
     starred: frozenset[str] = frozenset()
     accelerated: frozenset[int] = frozenset()
-    aliases: frozenset[tuple[str, str]] = frozenset()
     steps: frozenset[Step] = frozenset()
     read_otherwise: frozenset[str] = frozenset()
     hands: frozenset[tuple[str, str]] = frozenset()
@@ -507,7 +505,6 @@ def summarise(tree: ast.Module, path: str) -> ModuleSummary:
         frozenset(configured(collector.syntax, collector.resolve)),
         frozenset(collector.starred()),
         frozenset(accelerated(collector.syntax, collector.resolve)),
-        frozenset(aliases(collector.syntax, collector.resolve)),
         *collector.pipelines(),
         frozenset(handed_over(collector.syntax)),
         frozenset(map(str, collector.syntax.package.read)),

@@ -33,8 +33,6 @@ class Reaching:
         self.home = {f"{s.module}.{f.qualname}": s for s in project.modules.values() for f in s.functions}
         self.aliases: defaultdict[str, list[str]] = defaultdict(list)
         for s in project.modules.values():
-            for name, what in s.aliases:
-                self.aliases[f"{s.module}.{name}"].append(what)
             for name, what in s.given:
                 self.aliases[name].append(what)
 
