@@ -77,8 +77,6 @@ class Holder:
         self.group = self.date = self.sub = net
 """
 REPLACING = """
-import re
-from regex import compile as pattern
 import datetime
 {before}
 def replaced(text, other=None):
@@ -90,21 +88,10 @@ def replaced(text, other=None):
     {after}
 """
 OWN = {
-    "handed to re.sub": ("", "return m.group(1)", "return re.sub('a', found, text)"),
-    "handed to a pattern": ("WORD = pattern('a')", "return m.group(1)", "return WORD.sub(found, text)"),
     "what a library gives": ("", "return datetime.datetime.strptime('', '').date()", "return found(text)"),
     "a name for it": ("", "day = datetime.date.today()\n            return day.date()", "return found(text)"),
 }
 NOT_OWN = {
-    "called as well": ("", "return m.group(1)", "found(other)\n    return re.sub('a', found, text)"),
-    "handed on as well": ("", "return m.group(1)", "return re.sub('a', found, text), map(found, other)"),
-    "a parameter more": ("", "return m.group(1)", "return re.sub(other, 'a', found)"),
-    "another pattern": ("WORD = read()", "return m.group(1)", "return WORD.sub(found, text)"),
-    "set by another": (
-        "WORD = pattern('a')\ndef change(w):\n    global WORD\n    WORD = w",
-        "return m.group(1)",
-        "return WORD.sub(found, text)",
-    ),
     "bound twice": (
         "",
         "day = datetime.date.today()\n            day = text\n            return day.date()",

@@ -1,4 +1,4 @@
-"""Expressions that only ever stand for objects of Python's own types: texts, numbers, dates, what ``re`` finds.
+"""Expressions that only ever stand for objects of Python's own types: texts, numbers, dates.
 
 No class of a project has such objects, and nobody puts a function under a name on one.
 """
@@ -11,14 +11,12 @@ from functools import cached_property
 
 from patcher.facts.syntax.tree import Syntax
 
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 #: Modules whose functions, and methods of what these give, give nothing that they were handed, or made by it: unlike
 #: ``math.floor``, which asks the object, or ``html.unescape``. One function is no better.
 _MODULES = frozenset("re regex datetime time unicodedata base64 hashlib".split())
 _PASSING = frozenset({"escape"})
 #: Builtins that do not, either.
 _MAKERS = frozenset("str bytes bytearray int float bool complex chr repr ascii format hex oct bin ord len".split())
-_REPLACING = frozenset({"sub", "subn"})
 _DEPTH = 8
 
 
@@ -69,8 +67,6 @@ class PythonsOwn:
 
     def _binding(self, node: ast.AST, depth: int) -> bool:
         parent = self.syntax.parents[node]
-        if isinstance(node, ast.arg):
-            return self._is_match(node)
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             if isinstance(parent, ast.Assign) and node in parent.targets:
                 return self.holds(parent.value, depth)
@@ -81,32 +77,6 @@ class PythonsOwn:
             ):
                 return self.holds(parent.value, depth)
         return False
-
-    def _is_match(self, parameter: ast.arg) -> bool:
-        """Whether ``parameter`` is the only one of a function that only ``re`` calls: what it has found."""
-        syntax, around = self.syntax, self.syntax.parents[parameter]
-        function = syntax.parents[around]
-        a = around if isinstance(around, ast.arguments) else ast.arguments([], [], None, [], [], None, [])
-        if [*a.posonlyargs, *a.args] != [parameter] or a.vararg or a.kwonlyargs or a.kwarg or a.defaults:
-            return False
-        if isinstance(function, ast.Lambda):
-            return self._is_handed_to_re(function)
-        if not isinstance(function, _FUNCTIONS) or function.decorator_list or function.name in self._shared:
-            return False
-        scope = syntax.around(function).scopes[0]
-        if not isinstance(scope, _FUNCTIONS) or self._bindings[scope, function.name] != [function]:
-            return False
-        reads = [n for n in syntax.by_type[ast.Name] if n.id == function.name]
-        return bool(reads) and all(self._is_handed_to_re(n) for n in reads)
-
-    def _is_handed_to_re(self, function: ast.AST) -> bool:
-        call = self.syntax.parents[function]
-        if not isinstance(call, ast.Call) or function not in call.args or call.args.index(function) > 1:
-            return False
-        func = call.func
-        if not isinstance(func, ast.Attribute) or func.attr not in _REPLACING:
-            return False
-        return self._from_module(func) or self.holds(func.value, _DEPTH - 1)
 
     @cached_property
     def _bindings(self) -> defaultdict[tuple[ast.AST, str], list[ast.AST]]:
