@@ -17,7 +17,6 @@ from patcher.facts.syntax.classes import INITIALISERS, ClassFacts, Store, attrib
 from patcher.facts.syntax.tree import FunctionNode, Syntax, dotted, walk
 from patcher.facts.syntax.written import defaults, given, parsed
 from patcher.facts.tables import torch_api as api
-from patcher.facts.values.arguments import relate
 from patcher.facts.values.dimensions import RESHAPING, least_dimensions, unconditional
 from patcher.facts.values.operations import Operations
 from patcher.facts.values.seen import refined
@@ -507,7 +506,14 @@ class Inference:
             site = {n: self.of(a) for n, a in zip(names, call.args, strict=False)}
             site.update({k.arg: self.of(k.value) for k in call.keywords if k.arg})
             sites.append(site)
-        return relate(sites, names, function)
+        out: dict[str, Value] = {}
+        for name in (n for n in names if all(n in site for site in sites)):
+            value = reduce(join, (site[name] for site in sites))
+            if value.is_tensor:
+                out[name] = named(value, Token("parameter", (function, name)))
+            elif value.kind is Kind.PYTHON:
+                out[name] = replace(value, constant=None)
+        return out
 
     def calls_of(self, function: FunctionNode) -> list[ast.Call]:
         """All calls of a function that nobody outside of this file can call; empty when that is not known."""
