@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
@@ -99,22 +100,22 @@ class GradientMode(Analysis):
 
     def in_inference_mode(self, node: ast.AST) -> bool:
         """Whether a context or decorator around ``node`` makes its tensors such as cannot be changed outside of it."""
-        for parent in self.syntax.ancestors(node):
-            items = [i.context_expr for i in parent.items] if isinstance(parent, (ast.With, ast.AsyncWith)) else []
-            for e in (*items, *(parent.decorator_list if isinstance(parent, _FUNCTIONS) else ())):
-                if self.syntax.qualified(e.func if isinstance(e, ast.Call) else e) == "torch.inference_mode":
-                    return True
-        return False
+        entered = (e.func if isinstance(e, ast.Call) else e for e in self._entered(node))
+        return any(self.syntax.qualified(e) == "torch.inference_mode" for e in entered)
 
     def may_be_in_inference_mode(self, node: ast.AST) -> bool:
         """Whether a context or decorator around ``node`` speaks of inference mode, in whatever form."""
+        parts = (n for e in self._entered(node) for n in self.syntax.subtree(e))
+        named = (n for n in parts if isinstance(n, (ast.Name, ast.Attribute)))
+        return any(self.syntax.qualified(n) == "torch.inference_mode" for n in named)
+
+    def _entered(self, node: ast.AST) -> Iterator[ast.expr]:
+        """The contexts and decorators around ``node``."""
         for parent in self.syntax.ancestors(node):
-            items = [i.context_expr for i in parent.items] if isinstance(parent, (ast.With, ast.AsyncWith)) else []
-            for e in (*items, *(parent.decorator_list if isinstance(parent, _FUNCTIONS) else ())):
-                named = (n for n in self.syntax.subtree(e) if isinstance(n, (ast.Name, ast.Attribute)))
-                if any(self.syntax.qualified(n) == "torch.inference_mode" for n in named):
-                    return True
-        return False
+            if isinstance(parent, (ast.With, ast.AsyncWith)):
+                yield from (item.context_expr for item in parent.items)
+            elif isinstance(parent, _FUNCTIONS):
+                yield from parent.decorator_list
 
     def _by_decorators(self, function: FunctionNode) -> bool:
         for decorator in reversed(function.decorator_list):

@@ -74,23 +74,22 @@ class Callees(Analysis):
         function = self.syntax.parents.get(arguments) if isinstance(arguments, ast.arguments) else None
         if d.how != "parameter" or not isinstance(function, _FUNCTIONS):
             return []
-        positional = [a.arg for a in [*function.args.posonlyargs, *function.args.args]]
-        static = any(dotted(decorator) == "staticmethod" for decorator in function.decorator_list)
-        if self.syntax.method_of(function) is function and not static:
-            positional = positional[1:]
         found: list[ast.expr] = []
         for call in self._calls.get(function.name, ()):
             names = self.of(call)
             if (seen or names) and function not in map(self.here, names):
                 continue
-            found += [a for n, a in zip(positional, call.args, strict=False) if n == d.name]
-            found += [k.value for k in call.keywords if k.arg == d.name]
+            found += [e for argument, e in self._mapped(call, function).items() if argument is d.node]
         return found
 
     def handed(self, call: ast.Call, function: FunctionNode) -> dict[ast.AST, ast.expr] | None:
         """What ``call``, which runs ``function``, hands over for its parameters; None where that cannot be seen."""
         if any(isinstance(a, ast.Starred) for a in call.args) or any(k.arg is None for k in call.keywords):
             return None
+        return self._mapped(call, function)
+
+    def _mapped(self, call: ast.Call, function: FunctionNode) -> dict[ast.AST, ast.expr]:
+        """The parameters of ``function``, each with what ``call`` hands over for it."""
         positional = [*function.args.posonlyargs, *function.args.args]
         static = any(dotted(decorator) == "staticmethod" for decorator in function.decorator_list)
         if self.syntax.method_of(function) is function and not static:
