@@ -184,7 +184,6 @@ SEEN = {
     ),
     "a method from outside": "Memory.f = lambda self: self._used.sum()\n",
     "a function that becomes a method": "def f(self):\n    return self._used.sum()\n",
-    "a method that is borrowed": "class B:\n    length = Memory.length\n",
     "TorchScript": "@torch.jit.script\ndef f(m: Memory):\n    return m.length(0)\n",
 }
 

@@ -99,11 +99,6 @@ class Attributes:
                 calls = {m for m in start.mentions if m.endswith(".__init__") and not m.startswith("torch.")}
                 if not calls:
                     yield f"`{last}.__init__` does not call that of `{cls.rpartition('.')[2]}`"
-            for method in sorted(summary.methods):
-                function = self.project.function(f"{c}.{method}")
-                reads = function is not None and f"self.{attribute}" in function.mentions
-                if reads and self.project.is_taken(c, method):
-                    yield f"`{last}.{method}` is taken from its class, and may run for an object of another one"
         for found in self.touched(cls, attribute, (How.SET,)):
             yield found.told
 

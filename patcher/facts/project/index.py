@@ -30,7 +30,6 @@ from patcher.facts.project.protected import BODY, Protection, Region, returned
 from patcher.facts.project.pythons_own import PythonsOwn
 from patcher.facts.project.reached import Reaching
 from patcher.facts.project.scripted import prepared, scripted
-from patcher.facts.project.taken import Taken, is_taken
 from patcher.facts.project.tensor_fields import said_tensors
 from patcher.facts.project.threads import is_handed_over
 from patcher.facts.project.touches import Touch, Touches
@@ -144,7 +143,6 @@ class ModuleSummary:
     ``steps``: as `Pipelines` has them; ``read_otherwise``: last names of
     classes that it reads for anything else. ``hands``: what its calls hand to methods of the instance. ``relies``: the
     files that were read for what ``*`` brings. ``given``: as `GivenFunctions` has them.
-    ``taken``: as `Taken` has them.
     """
 
     path: str
@@ -171,7 +169,6 @@ class ModuleSummary:
     hands: frozenset[tuple[str, str]] = frozenset()
     relies: frozenset[str] = frozenset()
     given: frozenset[tuple[str, str]] = frozenset()
-    taken: frozenset[str] = frozenset()
 
     def sees(self, module: str, name: str) -> bool:
         """Whether the global ``name`` of ``module`` may be meant by that name here."""
@@ -509,7 +506,6 @@ def summarise(tree: ast.Module, path: str) -> ModuleSummary:
         frozenset(handed_over(collector.syntax)),
         frozenset(map(str, collector.syntax.package.read)),
         frozenset(GivenFunctions(collector.syntax, collector.module, collector.resolve).found()),
-        Taken(collector.syntax, collector.imports, collector.owner).found,
     )
 
 
@@ -736,11 +732,6 @@ class Project:
                 for mention in f.mentions:
                     found[mention.rpartition(".")[2]].append((mention, s.module, f))
         return found
-
-    def is_taken(self, cls: str, method: str) -> bool:
-        """Whether code takes ``method`` from the dotted class without an instance of it, or from one below it."""
-        classes = {c.rpartition(".")[2] for c in (cls, *(child for child, _ in self.subclasses(cls)))}
-        return is_taken(method, classes, (s.taken for s in self.modules.values()))
 
     def replaces(self, name: str) -> bool:
         """Whether code puts something in the place of ``name`` of a module, also by its path, as tests do."""

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator
 from patcher.facts import Facts
 from patcher.facts.analysis import ClassAnalysis
 from patcher.facts.project.exposed import TENSORS
-from patcher.facts.syntax.classes import INITIALISERS, self_name
 from patcher.facts.syntax.tree import dotted
 from patcher.facts.tables.wording import suggests_configuration
 
@@ -56,9 +55,6 @@ class Exposure(ClassAnalysis):
                 used |= {m[5:] for f in functions if f is not None for m in f.mentions if m.startswith("self.")}
                 if used & set(state):
                     yield f"`{name.rpartition('.')[2]}` uses an attribute of that name as well"
-        for method, function in sorted(self.members.methods.items()):
-            if method not in INITIALISERS and self_name(function) and self.project.is_taken(self.name, method):
-                yield f"`{method}` is taken from the class, and may run for an object of another one"
         for module in self.project.modules.values():
             if set(state) & (module.foreign_stores | module.foreign_loads):
                 yield f"`.{state[0]}` is used from outside, in {module.module}"
