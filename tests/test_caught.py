@@ -89,19 +89,8 @@ def replaced(text, other=None):
 """
 OWN = {
     "what a library gives": ("", "return datetime.datetime.strptime('', '').date()", "return found(text)"),
-    "a name for it": ("", "day = datetime.date.today()\n            return day.date()", "return found(text)"),
 }
 NOT_OWN = {
-    "bound twice": (
-        "",
-        "day = datetime.date.today()\n            day = text\n            return day.date()",
-        "found(0)",
-    ),
-    "bound in a loop": (
-        "",
-        "day = datetime.date.today()\n            for day in text: day.date()",
-        "return found(text)",
-    ),
     "something is handed over": ("", "return datetime.date.today().date(text.date())", "return found(text)"),
     "what it was handed": ("import math", "return math.floor(other).date()", "return found(text)"),
     "a library by name only": ("def datetime(x): return x", "return datetime(text).date()", "return found(text)"),

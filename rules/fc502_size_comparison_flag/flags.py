@@ -25,7 +25,6 @@ from patcher.facts.values.callees import Callees
 from patcher.facts.values.sizes import Sizes
 from patcher.facts.values.types import Kind
 
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _ORDER = {ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge}
 _RELATIONS = {**_ORDER, ast.Eq: operator.eq, ast.NotEq: operator.ne}
 #: Expressions that may leave out a part of theirs, statements that may, and those that end a block early.

@@ -16,7 +16,6 @@ from patcher.facts.syntax.tree import FunctionNode
 from patcher.facts.tables import call_effects as tables
 from patcher.facts.values.types import Kind
 
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 #: Builtins that take from what they are given turn by turn.
 _LAZY = frozenset({"enumerate", "zip", "iter", "reversed"})

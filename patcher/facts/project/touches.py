@@ -45,13 +45,11 @@ _JOINING = (ast.Add, ast.BitOr)
 _PATCHING = re.compile(r"(^|\.)patch(\.object|\.multiple)?$")
 _LIBRARIES = ("torch.", "numpy.", "np.", "math.")
 _HOLDERS = frozenset("Buffer Parameter ParameterList ParameterDict BufferDict".split())
-_TELLING = frozenset("debug info warning warn error exception critical log print format".split())
 #: Classes in annotations that say nothing of objects of the project.
 _PLAIN = frozenset("Optional Union List Tuple Dict Set Sequence Iterable Callable Any None True False".split())
 _VIEWING_FUNCTIONS = tables.VIEWS | _HOLDERS
 _VIEWING_METHODS = tables.VIEWS | _CARRYING
 _CHANGING = tables.CONTAINER_WRITES | tables.ARRAY_WRITES
-_KEEPING_NOTHING = (QUIET_METHODS | _TELLING) - {"add"}
 #: A place, the classes that the object whose attribute it is may be of (none: of any), and how deep in containers what
 #: is there is held (-1: something that it holds).
 Source = tuple[str, tuple[str, ...], int]
