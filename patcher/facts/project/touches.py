@@ -17,10 +17,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from patcher.facts.flow.definitions import Flow
 from patcher.facts.project.does import QUIET_METHODS, calls_made, constant_name, element_of, in_place
 from patcher.facts.syntax.classes import INITIALISERS, REGISTRATIONS, pairs, self_name
-from patcher.facts.syntax.tree import FunctionNode, Syntax, dotted, last_name
+from patcher.facts.syntax.tree import Syntax, dotted, last_name
 from patcher.facts.syntax.written import all_parameters, defaults
 from patcher.facts.tables import call_effects as tables
 from patcher.facts.tables.wording import suggests_change, suggests_configuration
@@ -106,7 +105,6 @@ class Touches:
         self._open: set[tuple[ast.AST | None, str]] = set()
         self._circular = False
         self._parameters: dict[ast.AST, dict[str, ast.arg]] = {}
-        self._flows: dict[FunctionNode, Flow] = {}
         self._globals = {name for n in syntax.by_type[ast.Global] for name in n.names}
         self._locals: defaultdict[ast.AST | None, set[str]] = defaultdict(set)
         for scope, names in syntax.bound.items():
@@ -365,16 +363,7 @@ class Touches:
             return (self._function(home),)
         if (function, e.id) not in self._bound and e.id[:1].isupper():
             return (self._resolved(e.id),)
-        inner = self.syntax.function_of(e)
-        if inner is None:
-            return ()
-        tested = _tested_classes(self.syntax, lambda: self._flow(inner), e)
-        return tuple(sorted(self.syntax.qualified(c) or self._resolved(ast.unparse(c)) for c in tested))
-
-    def _flow(self, function: FunctionNode) -> Flow:
-        if function not in self._flows:
-            self._flows[function] = Flow(function)
-        return self._flows[function]
+        return ()
 
     def _resolved(self, text: str) -> str:
         root, _, rest = text.partition(".")
@@ -627,27 +616,6 @@ def _pattern(key: ast.expr | None) -> str:
         case ast.JoinedStr(values=parts):
             return "".join(str(p.value) if isinstance(p, ast.Constant) else "*" for p in parts)
     return "*"
-
-
-def _tested_classes(syntax: Syntax, flow: Callable[[], Flow], name: ast.Name) -> list[ast.expr]:
-    """The classes that ``name`` is an instance of one of where it stands; none when that is not known."""
-    child: ast.AST = name
-    for parent in syntax.ancestors(name):
-        if isinstance(parent, ast.If) and child in parent.body and (classes := _tested(parent.test, name, flow)):
-            return classes
-        child = parent
-    return []
-
-
-def _tested(test: ast.expr, name: ast.Name, flow: Callable[[], Flow]) -> list[ast.expr]:
-    """The classes that ``name`` is an instance of one of when ``test`` is true."""
-    match test:
-        case ast.Call(func=ast.Name(id="isinstance"), args=[ast.Name() as tested, classes]) if tested.id == name.id:
-            if flow().unchanged(tested, name):
-                return classes.elts if isinstance(classes, ast.Tuple) else [classes]
-        case ast.BoolOp(op=ast.And(), values=values):
-            return next((found for v in values if (found := _tested(v, name, flow))), [])
-    return []
 
 
 def _changed_by_name(func: ast.expr) -> ast.expr | None:
