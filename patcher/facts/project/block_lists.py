@@ -232,12 +232,6 @@ def _reads(e: ast.expr, turn: ast.expr) -> bool:
     return any(isinstance(n, ast.Name) and n.id in given for n in ast.walk(e))
 
 
-def _gives(loop: ast.AST, name: str) -> bool:
-    """Whether each turn of ``loop`` binds ``name``."""
-    target = loop.target if isinstance(loop, (ast.For, ast.comprehension)) else None
-    return target is not None and any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(target))
-
-
 class _Uses:
     """What the methods of one class do with the list at ``path`` below the instance."""
 
@@ -309,27 +303,6 @@ class _Uses:
         for n in self.syntax.subtree(within):
             if isinstance(n, ast.Name) and n.id == target.id and n is not target:
                 yield self._item(n)
-        if isinstance(p, ast.For) and self._read_outside(target, p):
-            yield "other"
-
-    def _read_outside(self, target: ast.Name, loop: ast.For) -> bool:
-        """Whether what the last turn leaves in ``target`` may be read: a name that no loop around it gives anew."""
-        method = self.syntax.method_of(loop)
-        for n in self.syntax.subtree(method) if method is not None else ():
-            read = isinstance(n, ast.Name) and n.id == target.id and isinstance(n.ctx, ast.Load)
-            if read and not any(_gives(outer, target.id) for outer in self._loops_around(n)):
-                return True
-        return False
-
-    def _loops_around(self, e: ast.AST) -> Iterator[ast.AST]:
-        """The loops and comprehensions whose turns ``e`` is in."""
-        below, above = e, self.syntax.parents.get(e)
-        while above is not None:
-            if isinstance(above, ast.For) and below is not above.iter:
-                yield above
-            elif isinstance(above, (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)):
-                yield from above.generators
-            below, above = above, self.syntax.parents.get(above)
 
     def _item(self, e: ast.expr) -> Use:
         match self.syntax.parents[e]:
