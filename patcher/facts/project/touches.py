@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from patcher.facts.project.does import QUIET_METHODS, calls_made, constant_name, element_of, in_place
+from patcher.facts.project.does import QUIET_METHODS, calls_made, element_of
 from patcher.facts.syntax.classes import INITIALISERS, REGISTRATIONS, pairs, self_name
 from patcher.facts.syntax.tree import Syntax, dotted, last_name
 from patcher.facts.syntax.written import all_parameters, defaults
@@ -27,17 +27,13 @@ from patcher.facts.tables.wording import suggests_change, suggests_configuration
 Owner = Callable[[ast.AST], tuple[ast.AST | None, str | None]]
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _BY_NAME = frozenset("setattr delattr __setattr__ __delattr__".split())
-#: What gives all tensors that a module holds besides its parameters, or all attributes, without naming them.
-_SWEEPING = frozenset("buffers named_buffers state_dict _buffers __dict__ vars".split())
-#: Those that give what the modules in it hold as well: it may be of any class.
-_SWEEPING_ALL = frozenset("buffers named_buffers state_dict".split())
+#: What gives all attributes of an object without naming them.
+_SWEEPING = frozenset("_buffers __dict__ vars".split())
 #: Methods whose result holds what the object does.
 _CARRYING = frozenset("values copy __iter__ union".split())
 _ELEMENTS = frozenset("get pop popitem setdefault __getitem__ __next__ popleft".split())
 #: Attributes that show the memory of a tensor.
 _SHOWN = frozenset("data T mT H mH real imag __array_interface__".split())
-#: Parts of torch whose functions fill what they are given first.
-_FILLING = ("torch.distributed.", "torch.ops.")
 #: What puts containers together.
 _JOINING = (ast.Add, ast.BitOr)
 #: How ``unittest.mock`` puts something in the place of an attribute for a while.
@@ -312,9 +308,7 @@ class Touches:
             for k in call.keywords if func.id == "dict" else ():
                 yield from _in(self.sources(k.value)) if k.arg is not None else self.sources(k.value)
         elif isinstance(func, ast.Attribute) and what is None:
-            if last in _SWEEPING:
-                yield "*", () if last in _SWEEPING_ALL else self.owners(func.value), 0
-            elif last in ("get_buffer", "get_parameter", "__getattr__", "__getattribute__") and args:
+            if last in ("get_buffer", "get_parameter", "__getattr__", "__getattribute__") and args:
                 yield _pattern(args[-1]), self.owners(func.value), 0
             elif last in _ELEMENTS:
                 yield from self._part(func.value, args[0] if args else None)
@@ -440,9 +434,6 @@ class Touches:
     def _attribute(self, n: ast.Attribute) -> None:
         parent = self.syntax.parents[n]
         if isinstance(n.ctx, ast.Load):
-            called = isinstance(parent, ast.Call) and parent.func is n
-            if _writes(n.attr) and not called:
-                self._write(n, n.value)  # the method is kept, to be called later
             return
         owners = self.owners(n.value)
         own = isinstance(n.value, ast.Name) and n.value.id == self.owner(n)[1] and bool(owners)
@@ -463,12 +454,7 @@ class Touches:
             self._call(made)
         func, args = n.func, n.args
         last, what = last_name(func), self._imported(func)
-        for k in n.keywords:
-            if k.arg == "out":
-                self._write(n, k.value)
-        if (owner := _changed_by_name(func)) is not None:
-            self._write(n, owner)
-        elif last in _BY_NAME or last in REGISTRATIONS:
+        if last in _BY_NAME or last in REGISTRATIONS:
             self._by_name(n, last)
         elif _PATCHING.search(dotted(func) or ""):
             self._patched(n, last)
@@ -476,32 +462,15 @@ class Touches:
         elif last == "__new__":
             if args and not (isinstance(func, ast.Attribute) and last_name(func.value) == "super"):
                 self._add(n, [("*", (self._resolved(dotted(args[0]) or "?"),), 0)], How.SET)
-        elif last == "_apply" and isinstance(func, ast.Attribute) and last_name(func.value) != "super":
-            self._add(n, [("*", self.owners(func.value), 0)], How.WRITTEN)
         elif last == "functional_call" and len(args) > 1:
             keys = args[1].keys if isinstance(args[1], ast.Dict) else [None]
             self._add(n, [(_pattern(key).rpartition(".")[2], (), 0) for key in keys], How.SET)
-        elif _writes(last) or last in tables.WRITING_SPECIAL:
-            if isinstance(func, ast.Attribute) and what is None:
-                self._write(n, func.value)
-            for a in args if last == "swap_tensors" else args[:1]:
-                self._write(n, a)
-        elif last.startswith("_foreach_"):
-            for a in args[:1]:
-                self._write(n, element_of(a))
-        elif last in tables.NUMPY_WRITES and (what or "").startswith(_LIBRARIES):
-            for a in args[:1]:
-                self._write(n, a)
-        elif what is not None and what.startswith(_LIBRARIES) and last not in _HOLDERS:
-            if in_place(n, last) or what.startswith(_FILLING):
-                for a in args[:1]:
-                    self._write(n, a)
         else:
             self._handed(n, last, what)
 
     def _handed(self, n: ast.Call, last: str, what: str | None) -> None:
         """A function that is not known for what it does to its arguments, but by its name."""
-        func, given = n.func, [*n.args, *(k.value for k in n.keywords)]
+        func = n.func
         changes = last in _CHANGING or suggests_change(last)
         if isinstance(func, ast.Attribute) and what is None and changes:
             self._write(n, func.value)
@@ -511,10 +480,6 @@ class Touches:
             for a in n.args:  # a function that changes something may change what it is given
                 if isinstance(a, ast.Attribute):
                     self._write(n, a)
-        if any(_writes(last_name(a)) for a in given):
-            for a in given:
-                self._write(n, a)
-                self._write(n, element_of(a))
         self._hands_on(n, last, what)
 
     def _by_name(self, n: ast.Call, last: str) -> None:
@@ -616,16 +581,3 @@ def _pattern(key: ast.expr | None) -> str:
         case ast.JoinedStr(values=parts):
             return "".join(str(p.value) if isinstance(p, ast.Constant) else "*" for p in parts)
     return "*"
-
-
-def _changed_by_name(func: ast.expr) -> ast.expr | None:
-    """``o`` where ``getattr(o, "zero_")`` is called."""
-    match func:
-        case ast.Call(func=ast.Name(id="getattr"), args=[owner, key, *_]) if _writes(constant_name(key)):
-            return owner
-    return None
-
-
-def _writes(name: str) -> bool:
-    """Whether what has that name writes into its first argument, as PyTorch names such things."""
-    return name == "swap_tensors" or (name.endswith("_") and not name.startswith("_"))
