@@ -64,11 +64,21 @@ def test_tuner_of_another_part(tmp_path: Path) -> None:
     [
         _parts(use="from kit.nets.net import Net\nfrom kit.tuning.tuner import Tuner"),
         _parts(**{"tuning/use": "from kit.nets.net import Net\nfrom kit.tuning.tuner import Tuner"}),
+        _parts(use="from kit.tuning.tuner import Tuner"),
+        {k: v for k, v in _parts().items() if "head" not in k},
+        {k.removeprefix("kit/"): v for k, v in _parts().items()},
     ],
-    ids=["somebody sees both", "somebody beside it sees both"],
+    ids=[
+        "somebody sees both",
+        "somebody beside it sees both",
+        "somebody outside sees it",
+        "a part without models",
+        "no package around both",
+    ],
 )
 def test_tuner_that_may_get_the_model(files: dict[str, str], tmp_path: Path) -> None:
-    assert _why(files, "kit.nets.net.Net.forward", tmp_path)
+    function = "nets.net.Net.forward" if "nets/net.py" in files else "kit.nets.net.Net.forward"
+    assert _why(files, function, tmp_path)
 
 
 HOLDER = """

@@ -134,8 +134,11 @@ class Catching:
                 self._reaches[key] = self._packed(self._reach(module, r, key[1]))
             direct, through, named = (self._is_in(f, self._reaches[key]) for f in (_UNKNOWN, _THROUGH, function))
             unknown = (direct or through) and self._may_be_called(function)
-            met = self._is_near(function, module) or (direct and self._meet(function, module))
-            if named or (unknown and met):
+            if unknown and direct and not self.project.reached(f"{module}.{r.owner}"):
+                unknown = not self._is_of_another_part(function, module)
+            elif unknown:
+                unknown = self._is_near(function, module) or (direct and self._meet(function, module))
+            if named or unknown:
                 yield module, r
 
     def _packed(self, functions: frozenset[str]) -> bytes:
@@ -168,6 +171,31 @@ class Catching:
         home = self._home.get(function, "")
         beside = home.rpartition(".")[0] == module.rpartition(".")[0]
         return beside or home in self.project.seen_by(module) or module in self.project.seen_by(home)
+
+    def _is_of_another_part(self, function: str, module: str) -> bool:
+        """Whether ``function`` and ``module`` are of two packages in one, as two models of a library are.
+
+        Both have models of their own, nothing outside of its package sees ``module``, and nothing sees both.
+        """
+        home = self._home.get(function, "")
+        here, there = module.split("."), home.split(".")
+        shared = next((n for n, (a, b) in enumerate(zip(here, there, strict=False)) if a != b), 0)
+        if not shared or min(len(here), len(there)) < shared + 2:
+            return False
+        part, other = ".".join(here[: shared + 1]), ".".join(there[: shared + 1])
+        inside = all(f"{seer}.".startswith(f"{part}.") for seer in self._seers.get(module, ()))
+        apart = inside and not self._is_near(function, module) and not self._meet(function, module)
+        return apart and {part, other} <= self._with_models
+
+    @cached_property
+    def _with_models(self) -> frozenset[str]:
+        """Packages in which, or in a package of which, a model is."""
+        found: set[str] = set()
+        for name, module in self._home.items():
+            if name.endswith(".forward") and self.project.reached(name):
+                parts = module.split(".")
+                found.update(".".join(parts[:n]) for n in range(1, len(parts)))
+        return frozenset(found)
 
     def _may_be_called(self, function: str) -> bool:
         """Whether a call of what nobody can name may lead to ``function``: a module, or what is handed on."""
