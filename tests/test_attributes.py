@@ -149,18 +149,6 @@ def test_it_is_not_assigned_elsewhere(text: str) -> None:
     assert not list(_project(model=_home("pass"), other=text).attributes.reasons("model.Cut", "hop"))
 
 
-#: Ways from all buffers of a model to what writes into each.
-SWEPT = {
-    "attrgetter": "import operator\ndef f(m, k):\n    operator.attrgetter(k)(m).add_(1)",
-    "reduce": "import functools\ndef f(m, k):\n    functools.reduce(getattr, k.split('.'), m).add_(1)",
-}
-
-
-@pytest.mark.parametrize("text", SWEPT.values(), ids=SWEPT)
-def test_a_sweep_of_another_file(text: str) -> None:
-    assert _written(_project(model=_home("pass"), other=text))
-
-
 def test_sums_of_tensors_are_others() -> None:
     text = "def f(m):\n    t = m.hop + 1\n    t.add_(1)\n    u = m.hop | m.hop\n    u.add_(1)"
     assert not _written(_project(model=_home("pass"), other=text))

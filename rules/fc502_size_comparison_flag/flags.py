@@ -281,15 +281,12 @@ class Flags(Analysis):
     def _call(self, e: ast.Call) -> Source:
         value = self.inference.of(e)
         what = self.syntax.qualified(e.func)
-        if isinstance(e.func, ast.Name) and self.syntax.is_builtin(e.func):
-            if e.func.id == "len" and e.args:
-                return Source.VARYING if self.inference.of(e.args[0]).kind is Kind.UNKNOWN else Source.FIXED
-            if e.func.id in ("min", "max", "abs", "int", "float", "round", "sum") and e.args:
-                found = max(map(self.source, e.args))
-                return Source.VARYING if found is Source.OPEN and value.is_number else found
-            return Source.FIXED
-        if what is not None and what.startswith("math."):
-            return max(map(self.source, e.args), default=Source.FIXED)
+        builtin = isinstance(e.func, ast.Name) and self.syntax.is_builtin(e.func)
+        if builtin and last_name(e.func) == "len" and e.args:
+            return Source.VARYING if self.inference.of(e.args[0]).kind is Kind.UNKNOWN else Source.FIXED
+        if builtin or (what or "").startswith("math."):
+            found = max(map(self.source, e.args), default=Source.FIXED)
+            return Source.VARYING if found is Source.OPEN and value.is_number else found
         if isinstance(e.func, ast.Attribute) and e.func.attr in ("numel", "nelement") and value.is_number:
             return Source.VARYING
         if value.kind is Kind.PYTHON:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from patcher.facts.project.does import QUIET_METHODS, calls_made, element_of
+from patcher.facts.project.does import QUIET_METHODS, element_of
 from patcher.facts.syntax.classes import INITIALISERS, REGISTRATIONS, pairs, self_name
 from patcher.facts.syntax.tree import Syntax, dotted, last_name
 from patcher.facts.syntax.written import all_parameters, defaults
@@ -107,7 +107,6 @@ class Touches:
             self._locals[owner(scope)[0]] |= names
         self._inner = {f.name: f for f in syntax.functions if owner(f)[0] is not f}
         self._defined = {d.name for d in (*syntax.functions, *syntax.by_type[ast.ClassDef])}
-        self._given: defaultdict[ast.Call, list[ast.Call]] = defaultdict(list)
         self._bindings()
         looks: dict[type[ast.AST], Callable[[Any], None]] = {
             ast.Assign: self._assign,
@@ -157,12 +156,6 @@ class Touches:
                     a = self._inner[name].args
                     for p in (*a.posonlyargs, *a.args, *a.kwonlyargs):
                         self._bound[self.owner(n)[0], p.arg] += [*n.args, *(k.value for k in n.keywords)]
-            for made in calls_made(n, self._imported(n.func)):
-                self._given[n].append(made)
-                self.syntax.parents[made] = self.syntax.parents[n]
-                inner = made.func if isinstance(made.func, ast.Lambda) else self._inner.get(last_name(made.func))
-                for p in all_parameters(inner.args) if inner is not None else ():
-                    self._bound[self.owner(n)[0], p.arg] += made.args
         functions = (*by_type[ast.Lambda], *self._inner.values())
         for name, default in ((p, d) for f in functions for p, d in defaults(f.args).items()):
             if not isinstance(default, ast.Constant):
@@ -308,7 +301,7 @@ class Touches:
             for k in call.keywords if func.id == "dict" else ():
                 yield from _in(self.sources(k.value)) if k.arg is not None else self.sources(k.value)
         elif isinstance(func, ast.Attribute) and what is None:
-            if last in ("get_buffer", "get_parameter", "__getattr__", "__getattribute__") and args:
+            if last in ("__getattr__", "__getattribute__") and args:
                 yield _pattern(args[-1]), self.owners(func.value), 0
             elif last in _ELEMENTS:
                 yield from self._part(func.value, args[0] if args else None)
@@ -318,11 +311,6 @@ class Touches:
                 yield from self.sources(func.value)
             elif last in self._defined or last not in QUIET_METHODS:
                 yield f"{last}()", (), 0
-        elif isinstance(func, ast.Call) and self._imported(func.func) == "operator.attrgetter":
-            for name in func.args:
-                yield _pattern(name).rpartition(".")[2], (), 0
-        elif what == "functools.reduce" and args and last_name(args[0]) == "getattr":
-            yield "*", (), 0
         elif last == "cls" and (own := self.syntax.class_of(call)) is not None:
             yield f"{own.name}()", (), 0
         elif last:
@@ -450,8 +438,6 @@ class Touches:
                 self._add(n, self.sources(n), How.SET)
 
     def _call(self, n: ast.Call) -> None:
-        for made in self._given.get(n, ()):
-            self._call(made)
         func, args = n.func, n.args
         last, what = last_name(func), self._imported(func)
         if last in _BY_NAME or last in REGISTRATIONS:
