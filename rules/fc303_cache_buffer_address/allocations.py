@@ -113,17 +113,10 @@ class _Allocating(ClassAnalysis):
         """Whether a buffer is marked already, may come from elsewhere, or reading it may give something else."""
         family, unknown = self.project.family(self.name)
         said = {n.value for n in self.syntax.by_type[ast.Constant]} | self.syntax.names_in(self.syntax.tree)
-        if (
-            _MARK in said
-            or any(True for _ in self.project.mentions(_MARK))
-            or "freezing" in self.project.foreign_stores | said
-        ):
-            return True
-        if (
-            len(family) > 1
-            or any(u.rpartition(".")[2] != "object" for u in unknown)
-            or self.syntax.names_in(self.cls) & _OTHER_WAYS
-        ):
+        marked = _MARK in said or bool(self.project.mentions(_MARK))
+        inherits = len(family) > 1 or any(u.rpartition(".")[2] != "object" for u in unknown)
+        own_ways = not self.syntax.names_in(self.cls).isdisjoint(_OTHER_WAYS)
+        if marked or inherits or own_ways or "freezing" in self.project.foreign_stores | said:
             return True
         buffers, seen = self.cache.buffers, {a.statement for a in made}
         for n in ast.walk(self.cls):
