@@ -95,11 +95,7 @@ class Touches:
         self._bound: defaultdict[tuple[ast.AST | None, str], list[ast.expr]] = defaultdict(list)
         self._sources: dict[tuple[ast.AST | None, str], frozenset[Source]] = {}
         self._spelled: dict[ast.AST, str] = {}
-        #: What is known so far of names that are made of each other, who was asked for in this round, who is not done.
-        self._so_far: dict[tuple[ast.AST | None, str], frozenset[Source]] = {}
-        self._asked: set[tuple[ast.AST | None, str]] = set()
         self._open: set[tuple[ast.AST | None, str]] = set()
-        self._circular = False
         self._parameters: dict[ast.AST, dict[str, ast.arg]] = {}
         self._globals = {name for n in syntax.by_type[ast.Global] for name in n.names}
         self._locals: defaultdict[ast.AST | None, set[str]] = defaultdict(set)
@@ -184,36 +180,14 @@ class Touches:
             ours = name.id in self._locals[None] or not hasattr(builtins, name.id)
             return frozenset({(f"~{name.id}", (), 0)} if ours else ())
         key = scope, name.id
-        known = self._sources.get(key)
-        if known is not None:
-            return known
-        if key in self._asked:
-            self._circular |= key in self._open  # it is made of itself
-            return self._so_far.get(key, frozenset())
-        if self._asked:
-            return self._made_of(key, name)
-        more = True
-        while more:  # around a circle until nobody gets more: each name is looked at once a round
-            before = dict(self._so_far)
-            self._made_of(key, name)
-            more = self._circular and self._so_far != before
-            self._asked.clear()
-            self._circular = False
-        self._sources |= self._so_far
-        self._so_far.clear()
-        return self._sources[key]
-
-    def _made_of(self, key: tuple[ast.AST, str], name: ast.Name) -> frozenset[Source]:
-        """What the local is made of, by what is known so far."""
-        scope = key[0]
-        self._asked.add(key)
-        self._open.add(key)
-        found = {s for value in self._bound.get(key, ()) for s in self.sources(value)}
-        self._open.discard(key)
-        if name.id in self._of(scope):
-            found |= {(made, (), 0) for made in self._annotated(self._of(scope)[name.id].annotation)}
-        self._so_far[key] = frozenset(found)
-        return self._so_far[key]
+        if key not in self._sources and key not in self._open:  # what is made of itself gets no more by that
+            self._open.add(key)
+            found = {s for value in self._bound.get(key, ()) for s in self.sources(value)}
+            self._open.discard(key)
+            if name.id in self._of(scope):
+                found |= {(made, (), 0) for made in self._annotated(self._of(scope)[name.id].annotation)}
+            self._sources[key] = frozenset(found)
+        return self._sources.get(key, frozenset())
 
     def _of(self, function: ast.AST) -> dict[str, ast.arg]:
         if function not in self._parameters:
