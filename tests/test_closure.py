@@ -48,6 +48,10 @@ def test_sizes_stay(text: str) -> None:
 
 
 READS = {
+    "what it calls gives a new flag": "def a():\n    return torch.compiler.is_compiling()\n"
+    "def f():\n    y = a() or torch.jit.is_tracing()\n    y |= a()\n    return y",
+    "one of two flags": "def a():\n    return False\ndef f(x):\n    y = a() if x is None else True\n    y |= a()",
+    "a new list of another function": "def a():\n    return []\ndef f(x):\n    y = a()\n    y += [x]",
     "a method's new tensor": "class N:\n    def f(self, x):\n        y = torch.zeros(3)\n        y += x",
 }
 CHANGES = {

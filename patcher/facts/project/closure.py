@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from patcher.facts.project.index import FunctionSummary, Project
 
 
+_WRITES = Does(writes=True)
 #: Methods that run without being mentioned, when a class or an object is called.
 _WAYS = ("__init__", "__call__", "forward")
 
@@ -45,6 +46,8 @@ class Closure:
                 return ANYTHING
             total |= summary.does
             owner = name.rpartition(".")[0]
+            if not all(self._makes(call, owner, name) for call in summary.does.fills):
+                total |= _WRITES
             for call in summary.does.calls:
                 callees = self.callees(call.removeprefix("="), owner, name)
                 if callees is None or (call[:1] not in "=?" and any(map(self._invokes, callees))):
@@ -59,6 +62,12 @@ class Closure:
                     seen.update(more)
         gives, world = (first.does.gives, first.does.world) if first is not None else (True, True)
         return Does(total.own, total.sets, total.writes, total.runs, gives, world, total.invokes)
+
+    def _makes(self, call: str, owner: str, caller: str) -> bool:
+        """Whether the functions that ``call`` names give what they have made themselves, which nobody else holds."""
+        callees = self.callees(call, owner, caller)
+        found = [self.project.function(c) for c in callees or ()]
+        return callees is not None and all(f is not None and not (f.does.gives or f.does.world) for f in found)
 
     def reshapes(self, function: str) -> bool:
         """Whether the function or something that it mentions may give a tensor other sizes.

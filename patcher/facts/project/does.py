@@ -70,7 +70,8 @@ class Does:
     of, what it is given; ``world``: or what others hold. ``calls``: what it calls besides (after "=" when it hands on
     but what it was given, and constants), as "self.m", ".m" (of an unknown object), "?m" (the same, harmless unless a
     class of the project has a method of that name), "?.m" (of what it is given, as ``invokes`` has it), as `UNNAMED` or
-    dotted names. ``reshapes``: it gives a tensor that it did not make other sizes.
+    dotted names. ``reshapes``: it gives a tensor that it did not make other sizes. ``fills``: functions, by name, that
+    it writes into results of: that is a write where such a function gives what others hold.
     """
 
     own: frozenset[str] = frozenset()
@@ -82,6 +83,7 @@ class Does:
     invokes: bool = False
     calls: frozenset[str] = frozenset()
     reshapes: bool = False
+    fills: frozenset[str] = frozenset()
 
     def __or__(self, other: Does) -> Does:
         """Both."""
@@ -95,6 +97,7 @@ class Does:
             self.invokes or other.invokes,
             self.calls | other.calls,
             self.reshapes or other.reshapes,
+            self.fills | other.fills,
         )
 
 
@@ -145,8 +148,10 @@ class _Reading:
         decorators = function.decorator_list if function is not None else []
         self.of_class = any(dotted(d) == "classmethod" for d in decorators)
         self.nested = {n.name for kind in _FUNCTIONS for n in by_type[kind]}
-        #: Names of what the function has made.
-        self.fresh = self._made_names()
+        #: Names of what the function has made, or functions of the project whose results they are.
+        self.made = self._made_names()
+        self.fresh = {name for name, calls in self.made.items() if not calls}
+        self.fills: set[str] = set()
         self.own: set[str] = set()
         self.sets: set[str] = set()
         self.calls: set[str] = set()
@@ -160,7 +165,8 @@ class _Reading:
         calls = frozenset(self.calls)
         own, sets = frozenset(self.own), frozenset(self.sets)
         gives = self.gives, self.world
-        return Does(own, sets, self.writes, self.runs, *gives, self.invokes, calls, self.reshapes)
+        fills = frozenset(self.fills)
+        return Does(own, sets, self.writes, self.runs, *gives, self.invokes, calls, self.reshapes, fills)
 
     def _handed_names(self) -> set[str]:
         """Local names that stand for a parameter, or a function in this one."""
@@ -170,9 +176,9 @@ class _Reading:
         found = {t for t, v in named if isinstance(v, ast.Name) and v.id in handed}
         return found - {t for t, v in named if not (isinstance(v, ast.Name) and v.id in handed)}
 
-    def _made_names(self) -> set[str]:
-        """Local names that only ever stand for what the function itself has made."""
-        made: set[str] = set()
+    def _made_names(self) -> dict[str, frozenset[str]]:
+        """Local names that only ever stand for what the function itself has made, or functions that it calls."""
+        made: defaultdict[str, set[str]] = defaultdict(set)
         by_type = self.by_type
         other = {n.arg for n in by_type[ast.arg]}
         targets: list[ast.expr] = [n.target for kind in _TARGETING for n in by_type[kind]]
@@ -182,8 +188,12 @@ class _Reading:
         for n in by_type[ast.Assign]:
             if len(n.targets) > 1 or not isinstance(n.targets[0], ast.Name):
                 targets += n.targets
-            else:
-                (made if self._is_fresh(n.value) else other).add(n.targets[0].id)
+            elif n.targets[0].id not in other:
+                makers = self._makers(n.value)
+                if makers is None:
+                    other.add(n.targets[0].id)
+                else:
+                    made[n.targets[0].id] |= makers
         for t in targets:
             if isinstance(t, ast.Name):
                 other.add(t.id)
@@ -191,11 +201,33 @@ class _Reading:
                 other |= {m.id for m in walk(t) if isinstance(m, ast.Name)}
             else:
                 other.add(t.value.id)  # type: ignore[attr-defined]
-        return made - other
+        bound = other | made.keys()
+        return {name: frozenset(m) for name, m in made.items() if name not in other and m.isdisjoint(bound)}
+
+    def _makers(self, e: ast.expr) -> set[str] | None:
+        """The functions by name, outside of this one, whose result ``e`` may be; None where it is held elsewhere.
+
+        There is none where ``e`` is new in any case.
+        """
+        if self._is_fresh(e):
+            return set()
+        match e:
+            case ast.BoolOp(values=parts):
+                pass
+            case ast.IfExp(body=a, orelse=b):
+                parts = [a, b]
+            case ast.Call(func=func) if (text := dotted(func)) is not None:
+                what = self.resolve(text)
+                local = text in self.nested or text in self.parameters or hasattr(builtins, text)
+                named = what if what is not None else text if isinstance(func, ast.Name) and not local else None
+                outside = named is not None and not named.startswith(("torch.", "numpy.", "np."))
+                return {named} if outside and named is not None else None
+            case _:
+                return None
+        found = [self._makers(part) for part in parts]
+        return None if None in found else {name for makers in found if makers for name in makers}
 
     def _is_fresh(self, e: ast.expr) -> bool:
-        if isinstance(e, (ast.BoolOp, ast.IfExp)):
-            return all(map(self._is_fresh, e.values if isinstance(e, ast.BoolOp) else (e.body, e.orelse)))
         if isinstance(e, ast.Call):
             text = dotted(e.func)
             what = self.resolve(text) if text is not None else None
@@ -210,9 +242,13 @@ class _Reading:
     def _write(self, e: ast.expr, how: str = "") -> None:
         while isinstance(e, ast.Subscript):
             e = e.value
-        if not isinstance(e, ast.Name) or e.id not in self.fresh:
+        if not isinstance(e, ast.Name) or e.id not in self.made:
             self.writes = True
-            self.reshapes |= how in tables.RESIZING
+        elif not self.made[e.id]:
+            return
+        else:
+            self.fills |= self.made[e.id]
+        self.reshapes |= how in tables.RESIZING
 
     def _set(self, owner: ast.expr, name: str) -> None:
         mine = isinstance(owner, ast.Name) and owner.id == self.first
