@@ -18,31 +18,13 @@ from patcher.facts.tables import torch_api as api
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 #: Makers of what nobody else holds.
 _FRESH = (
-    ast.List,
-    ast.Dict,
-    ast.Set,
-    ast.Tuple,
-    ast.ListComp,
-    ast.DictComp,
-    ast.SetComp,
-    ast.Constant,
-    ast.BinOp,
-    ast.Compare,
-    ast.JoinedStr,
+    *(ast.List, ast.Dict, ast.Set, ast.Tuple, ast.ListComp, ast.DictComp, ast.SetComp),
+    *(ast.Constant, ast.BinOp, ast.Compare, ast.JoinedStr),
 )
 #: Nodes that may do something.
 _TELLING = (
-    ast.Attribute,
-    ast.Subscript,
-    ast.AugAssign,
-    ast.Global,
-    ast.Yield,
-    ast.YieldFrom,
-    ast.Await,
-    ast.With,
-    ast.AsyncWith,
-    ast.Return,
-    ast.Call,
+    *(ast.Attribute, ast.Subscript, ast.AugAssign, ast.Global, ast.Yield, ast.YieldFrom, ast.Await),
+    *(ast.With, ast.AsyncWith, ast.Return, ast.Call),
 )
 #: Nodes that bind the names in their target.
 _TARGETING = (ast.For, ast.AsyncFor, ast.comprehension, ast.AnnAssign, ast.NamedExpr)
