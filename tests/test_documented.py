@@ -61,14 +61,25 @@ def outer(x):
     '''
     return Model()(x)
 
+class Inner(nn.Module):
+    def forward(self, x):
+        return check(x)
+
 class Model(nn.Module):
     '''A model.
 
     Raises:
         ValueError: for bad input.
     '''
+    def __init__(self):
+        super().__init__()
+        self.inner = Inner()
+
     def forward(self, x):
-        return x
+        return self.inner(x)
+
+def check(x):
+    return x
 
 def apart(x):
     return x
@@ -78,9 +89,9 @@ def apart(x):
 @pytest.mark.parametrize(
     ("function", "error", "by"),
     [
-        ("m.Model.forward", "ValueError", "m.Model.forward"),
-        ("m.Model.forward", "UnicodeError", "m.Model.forward"),  # one kind of ValueError
-        ("m.Model.forward", "TypeError", None),
+        ("m.check", "ValueError", "m.Model.forward"),
+        ("m.check", "UnicodeError", "m.Model.forward"),  # one kind of ValueError
+        ("m.check", "TypeError", None),
         ("m.apart", "ValueError", None),
         ("m.outer", "IndexError", "m.outer"),
     ],

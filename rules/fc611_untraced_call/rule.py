@@ -27,7 +27,8 @@ class UntracedCall(Rule):
         Reports, in code that gets compiled, calls of functions of Python, PyTorch and NumPy that Dynamo does not trace
         (time, files, JSON, compression, random state, packed sequences, hooks, ``torch.autograd.grad``, ``np.ndindex``,
         ``np.interp``, ``copy.deepcopy`` and ``pow`` of a tensor ...) and of libraries that it does not look into
-        (scikit-learn, SciPy, OpenCV, pandas ...), and layers and sparse tensors that are made there.
+        (scikit-learn, SciPy, OpenCV, pandas ...), and layers and sparse tensors that are made there. Nothing is
+        said of files that have nothing to do with PyTorch, unless compiled code of others gets there.
 
     Why it breaks compilation:
         The graph breaks at the call, which runs eagerly; in a loop the whole function falls back to eager. A graph
@@ -56,7 +57,7 @@ class UntracedCall(Rule):
         assert isinstance(node, ast.Call)
         for found in facts.ask(UntracedCalls).at(node):
             settings = taken_in_by(_WAYS.get(found.name, ""), facts.settings.target_torch)
-            if facts.ask(InForce).takes_in(settings):
+            if facts.ask(UntracedCalls).is_elsewhere(node) or facts.ask(InForce).takes_in(settings):
                 return
             taken = "".join(f"; `torch._dynamo.config.{name}` takes it into the graph" for name in sorted(settings))
             fix = _constant(node, found.name, facts) if found.node is node else None

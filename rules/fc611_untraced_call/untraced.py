@@ -52,12 +52,21 @@ class Untraced:
 class UntracedCalls(Analysis):
     """Those of one module."""
 
+    def is_elsewhere(self, call: ast.Call) -> bool:
+        """Whether ``call`` stands in a file without PyTorch that no compiled code of another one gets to."""
+        if any(what.partition(".")[0] == "torch" for _, what, _ in self.syntax.all_imports):
+            return False
+        function = self.syntax.function_of(call)
+        while function is not None and (outer := self.syntax.function_of(function)) is not None:
+            function = outer
+        name = self.facts.qualname(function) if function is not None else None
+        return name is None or not self.project.reached_with_torch(name)
+
     def at(self, call: ast.Call) -> Iterator[Untraced]:
         """Where the graph breaks because of ``call``."""
         what, func = self.syntax.qualified(call.func) or self.syntax.builtin(call) or "", call.func
         if host_api.may_be_traced(what, self.facts.settings.target_torch):
             return
-        own = self.facts.ask(Callees).of(call)  # methods of the project's
         if (
             what in _NOT_TRACED
             or (what == "copy.deepcopy" and any(map(self._is_copied, call.args)))
@@ -77,8 +86,9 @@ class UntracedCalls(Analysis):
         elif isinstance(func, ast.Attribute) and func.attr in host_api.NOT_TRACED_METHODS:
             if self.facts.ask(LikelyTensors).of(func.value) or self._goes_backward(call, func):
                 yield Untraced(call, func, Why.CALL)
-        elif isinstance(func, ast.Attribute) and func.attr in host_api.NOT_TRACED_OF_MODULES and not own:
-            yield Untraced(call, func, Why.CALL)
+        elif isinstance(func, ast.Attribute) and func.attr in host_api.NOT_TRACED_OF_MODULES:
+            if not self.facts.ask(Callees).of(call):  # no method of the project's
+                yield Untraced(call, func, Why.CALL)
 
     def _goes_backward(self, call: ast.Call, func: ast.Attribute) -> bool:
         """Whether that is a step of training: of a loss, or by what takes it, ``engine.backward(loss)``."""

@@ -39,6 +39,7 @@ class Catching:
 
     def __init__(self, project: Project) -> None:
         self.project = project
+        self._led: dict[str, bytes] = {}
         self._numbers: dict[str, int] = {}
         self._reaches: dict[tuple[int, bool], bytes] = {}
         self._stopping: dict[tuple[frozenset[str], tuple[str, ...]], bool] = {}
@@ -135,7 +136,7 @@ class Catching:
             direct, through, named = (self._is_in(f, self._reaches[key]) for f in (_UNKNOWN, _THROUGH, function))
             unknown = (direct or through) and self._may_be_called(function)
             if unknown and direct and not self.project.reached(f"{module}.{r.owner}"):
-                unknown = not self._is_of_another_part(function, module)
+                unknown = not self._is_of_another_part(function, module) or self._is_handed(function, module, r)
             elif unknown:
                 unknown = self._is_near(function, module) or (direct and self._meet(function, module))
             if named or unknown:
@@ -186,6 +187,25 @@ class Catching:
         inside = all(f"{seer}.".startswith(f"{part}.") for seer in self._seers.get(module, ()))
         apart = inside and not self._is_near(function, module) and not self._meet(function, module)
         return apart and {part, other} <= self._with_models
+
+    def _is_handed(self, function: str, module: str, region: Region) -> bool:
+        """Whether what nobody can name in ``region`` may lead to ``function`` of another part.
+
+        It is presumed not to be where each such call has a keyword that no function which leads there names.
+        """
+        owner = f"{module}.{region.owner}"
+        calls = [c for c in region.calls if _UNKNOWN in {f for g in self._targets(owner, (c,), (), None) for f in g}]
+        mentioned = _UNKNOWN in {f for g in self._targets(owner, (), region.mentions, None) for f in g}
+        keyed = all(c.startswith(UNNAMED) and c != f"{UNNAMED})" for c in calls)
+        return mentioned or not keyed or any(self._leads_to(function, c) for c in calls)
+
+    def _leads_to(self, function: str, call: str) -> bool:
+        """Whether ``function`` is one that names the keywords of ``call``, or is run by one."""
+        if call not in self._led:
+            words = frozenset(call.removeprefix(UNNAMED).removesuffix(")").split(","))
+            taking = [name for name, f in self.project.functions() if words <= {*f.positional, *f.keywords}]
+            self._led[call] = self._packed(frozenset({*taking, *self._closure(taking)}))
+        return self._is_in(function, self._led[call])
 
     @cached_property
     def _with_models(self) -> frozenset[str]:
@@ -292,7 +312,7 @@ class Catching:
             else:
                 yield self._function(m)
         for c in (c.removeprefix("=") for c in calls):
-            if c == UNNAMED:
+            if c.startswith(UNNAMED):
                 yield _NOBODY_NAMES
             elif c.startswith("super."):
                 summary = project.known_class(owner)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from patcher.facts.syntax.tree import FunctionNode, Syntax, dotted, walk
 
@@ -13,9 +13,14 @@ _OF_BOOLS = frozenset({"torch._check", "torch._check_with"})
 _TESTS = frozenset({"isinstance", "torch.is_tensor"})
 
 
-def conditions_taken(function: FunctionNode, syntax: Syntax, resolve: Callable[[str], str]) -> frozenset[str]:
-    """Return the parameters of ``function`` that are only checked: what differs by their type is the same check."""
-    called = {resolve(dotted(n.func) or "?") for n in ast.walk(function) if isinstance(n, ast.Call)}
+def conditions_taken(
+    function: FunctionNode, nodes: Iterable[ast.AST], syntax: Syntax, resolve: Callable[[str], str]
+) -> frozenset[str]:
+    """Return the parameters of ``function`` that are only checked: what differs by their type is the same check.
+
+    ``nodes``: those of ``function``.
+    """
+    called = {resolve(dotted(n.func) or "?") for n in nodes if isinstance(n, ast.Call)}
     if function.decorator_list or called.isdisjoint(_OF_TENSORS):
         return frozenset()
     names = [a.arg for a in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)]

@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 import builtins
 import re
+from collections import defaultdict
 from collections.abc import Iterator
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from patcher.facts.syntax.tree import FunctionNode, Syntax
@@ -20,6 +22,9 @@ _RULED = re.compile(r"^\s*-+\s*$")
 _ENTRY = re.compile(r"^\s*[-*]?\s*`{0,2}(?:~|:\w+:`)?([A-Za-z_][\w.]*)`{0,2}\s*(?::|$|\(|--?\s|if\b|when\b)")
 #: ``:raises ValueError: if ...``.
 _FIELD = re.compile(r":(?:raises?|except|exception)\s+([^:\n]+):")
+
+#: As many callers are looked at: whoever is further away does not think of this error.
+_MOST = 200
 
 
 def documented(function: FunctionNode, syntax: Syntax) -> frozenset[str]:
@@ -49,13 +54,57 @@ def _named(text: str) -> Iterator[str]:
 
 
 class Documented:
-    """Answers for one index over the project."""
+    """Answers for one index over the project; kept."""
 
     def __init__(self, project: Project) -> None:
         self.project = project
+        self._known: dict[str, dict[str, str]] = {}
 
     def by(self, function: str, error: str) -> str | None:
-        """Return the dotted ``function`` where its docstring, or that of its class, names ``error`` or one above."""
-        summary, kind = self.project.function(function), getattr(builtins, error, None)
+        """The function that documents ``error``: the dotted ``function`` itself, or one that gets to it."""
+        if function not in self._known:
+            self._known[function] = self._gather(function) if self._any else {}
+        kind = getattr(builtins, error, None)
         kinds = [c.__name__ for c in kind.__mro__] if isinstance(kind, type) else [error]
-        return function if summary is not None and not summary.documented.isdisjoint(kinds) else None
+        told = self._known[function]
+        return next((told[name] for name in kinds if name in told), None)
+
+    @cached_property
+    def _any(self) -> bool:
+        return any(f.documented for _, f in self.project.functions())
+
+    def _gather(self, function: str) -> dict[str, str]:
+        found: dict[str, str] = {}
+        stack, seen = [function], {function}
+        while stack:
+            name = stack.pop(0)  # the nearest first
+            summary = self.project.function(name)
+            for error in summary.documented if summary is not None else ():
+                found.setdefault(error, name)
+            more = dict.fromkeys(c for c in self._callers(name) if c not in seen) if len(seen) < _MOST else {}
+            seen.update(more)
+            stack += more
+        return found
+
+    def _callers(self, function: str) -> Iterator[str]:
+        """Functions that may run ``function``, as far as they name it, or the module whose ``forward`` it is."""
+        owner, _, last = function.rpartition(".")
+        for mention, module, summary in self.project.mentions(last) if last not in ("forward", "__call__") else ():
+            caller = f"{module}.{summary.qualname}"
+            method = mention.startswith(".")
+            if method or function in self.project.named(mention, caller.rpartition(".")[0]):
+                yield caller
+        if last in ("forward", "__call__"):
+            for attribute in self._parts[owner]:
+                for mention, module, summary in self.project.mentions(attribute):
+                    if mention == f"self.{attribute}":
+                        yield f"{module}.{summary.qualname}"
+
+    @cached_property
+    def _parts(self) -> defaultdict[str, set[str]]:
+        """For each class, the attributes that hold an instance of it somewhere."""
+        found: defaultdict[str, set[str]] = defaultdict(set)
+        for _, c in self.project.classes():
+            for attribute, cls in c.built:
+                found[cls].add(attribute)
+        return found

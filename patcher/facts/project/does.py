@@ -34,8 +34,8 @@ _BINDING = (ast.Assign, ast.Global, ast.Nonlocal, *_TARGETING, ast.withitem)
 _LOOKED_AT = frozenset({*_TELLING, *_BINDING, *_FUNCTIONS, ast.arg}) - {ast.Attribute}
 #: Methods of an unknown object that change nothing, as far as their names go: a class of the project may say otherwise.
 QUIET_METHODS = api.TENSOR_ONLY | tables.VIEWS | tables.LOOKING_METHODS | api.HOST_READS | frozenset(api.CASTS)
-#: Stands among calls for one of what is given, or comes out of a call.
-UNNAMED = "?()"
+#: Begins, among calls, one of what is given, or comes out of a call: "?(a,b)" has these keywords.
+UNNAMED = "?("
 _NEW_TENSORS = api.TENSOR_ONLY - tables.VIEWS - tables.LOOKING_METHODS
 _QUIET_MODULES = tables.LOOKING_MODULES | tables.CARRYING_MODULES
 _SETTING = tables.CONTAINER_WRITES | {"__setattr__", "__delattr__"}
@@ -102,6 +102,10 @@ def does(
     `scripted` has them; ``own_of_python``: as `PythonsOwn` tells it.
     """
     return _Reading(function, nodes, resolve, method, scripts, own_of_python).result()
+
+
+def _unnamed(n: ast.Call) -> str:
+    return f"{UNNAMED}{','.join(sorted(k.arg for k in n.keywords if k.arg is not None))})"
 
 
 class _Reading:
@@ -295,7 +299,7 @@ class _Reading:
             self._method(n, n.func)
         else:
             self.runs = True
-            self.calls.add(UNNAMED)
+            self.calls.add(_unnamed(n))
 
     def _function(self, n: ast.Call, what: str) -> None:
         package, _, name = what.rpartition(".")
@@ -328,7 +332,7 @@ class _Reading:
             }
         elif name in self.given:
             self.invokes = True
-            self.calls.add(UNNAMED)
+            self.calls.add(_unnamed(n))
         elif n in self.scripts:
             self.calls.add(SCRIPT)
         elif isinstance(getattr(builtins, name, None), type) or name in self.nested:

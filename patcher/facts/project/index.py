@@ -369,7 +369,7 @@ class _Collector:
                 bool(decorators & torch_api.COMPILE),
                 bool(decorators & torch_api.OPAQUE),
                 tuple(a.arg for a in (*node.args.posonlyargs, *node.args.args)),
-                conditions_taken(node, self.syntax, self.resolve),
+                conditions_taken(node, nodes, self.syntax, self.resolve),
                 asks_for_compiling(node, self.resolve),
                 does(node, nodes, self.imported, method, self.scripts, self.own_of_python),
                 returned(nodes, self.resolve, self.syntax.bound_in(node)),
