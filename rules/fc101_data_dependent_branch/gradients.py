@@ -8,9 +8,12 @@ from itertools import chain
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
+from patcher.facts.effects.totality import Effects
+from patcher.facts.effects.unchanged import Unchanged
 from patcher.facts.flow.definitions import Definition
 from patcher.facts.syntax.tree import last_name
 from patcher.facts.syntax.written import given
+from patcher.facts.tables import torch_api as api
 from patcher.facts.values.types import Category, Kind, Value
 
 Key = tuple[str, frozenset[Definition]]
@@ -20,6 +23,18 @@ _STOPS = frozenset(
     "zeros_like ones_like full_like empty_like detach size dim numel item tolist finfo iinfo len".split()
 )
 _ATTRIBUTES = frozenset("shape dtype device ndim requires_grad is_cuda".split())
+#: Calls whose gradient is finite wherever their input is, beside the smooth ones of torch_api.
+_SMOOTH = (
+    api.SMOOTH_SAME
+    | api.SMOOTH_FLOAT
+    | (api.REDUCTIONS - frozenset("norm std var prod logsumexp".split()))
+    | (api.ALIASING - {"data"})
+    | frozenset(
+        "where cat concat stack masked_fill softmax log_softmax cumsum repeat expand matmul bmm mm add sub mul "
+        "float double half bfloat16 zeros ones full arange tensor zeros_like ones_like full_like".split()
+    )
+)
+_MODULES = frozenset(f"torch.nn.{n}" for n in "Linear Embedding LayerNorm RMSNorm Conv1d Conv2d Conv3d".split())
 
 
 class Gradients(Analysis):
@@ -27,17 +42,41 @@ class Gradients(Analysis):
 
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts)
-        self._parts: dict[Key, list[tuple[Key, ast.expr]]] = {}
+        self.effects = facts.ask(Effects)
+        self._parts: dict[Key, list[tuple[Key, ast.expr]] | None] = {}
 
     def why_not_alike(self, arms: list[ast.expr]) -> str | None:
-        """None when all ``arms`` are made of the same names, which get a gradient; else what gets a zero for none."""
-        named = [dict(self._named(arm)) for arm in arms]
-        others = (node for names in named for key, node in names.items() if not all(key in other for other in named))
-        return next((f"`{ast.unparse(node)}` would get a zero gradient in place of none" for node in others), None)
+        """None when all ``arms`` send a gradient to the same places; else what would get a zero in place of none.
+
+        What only one arm goes through on the way there must be smooth: a zero times infinity is no zero.
+        """
+        if len({frozenset(key for key, _ in self._named(arm)) for arm in arms}) == 1:
+            return None  # what the same names are made of is the same, too
+        closures: list[dict[Key, ast.expr]] = []
+        ends: list[dict[Key, ast.expr]] = []
+        for arm in arms:
+            closure, end = self._closure(arm)
+            closures.append(closure)
+            ends.append(end)
+        for closure in closures:
+            for key, node in closure.items():
+                if all(key in other for other in closures):
+                    continue
+                if (reason := self._why_not_as_defined(node)) is not None:
+                    return reason
+                for value in self._definitions(node) or ():
+                    reason = self.why_not_smooth(value)
+                    if reason is not None:
+                        return reason
+        for end in ends:
+            for key, node in end.items():
+                if any(key not in other for other in ends):
+                    return f"`{ast.unparse(node)}` would get a zero gradient in place of none"
+        return None
 
     def own(self, arms: list[ast.expr]) -> list[list[ast.expr]]:
         """For each arm what it alone goes through: itself, and what names are made of that not all arms reach."""
-        closures = [self._closure(arm) for arm in arms]
+        closures = [self._closure(arm)[0] for arm in arms]
         shared = set.intersection(*(set(closure) for closure in closures))
         alone = [[self._definitions(node) or () for key, node in c.items() if key not in shared] for c in closures]
         return [[arm, *chain(*values)] for arm, values in zip(arms, alone, strict=True)]
@@ -46,9 +85,10 @@ class Gradients(Analysis):
         """Whether a gradient may flow into what ``e`` holds."""
         return any(True for _ in self._carriers(e))
 
-    def _closure(self, arm: ast.expr) -> dict[Key, ast.expr]:
-        """All names and attributes that ``arm`` is made of."""
+    def _closure(self, arm: ast.expr) -> tuple[dict[Key, ast.expr], dict[Key, ast.expr]]:
+        """All names and attributes that ``arm`` is made of, and those of them that have no definition to follow."""
         closure: dict[Key, ast.expr] = {}
+        ends: dict[Key, ast.expr] = {}
         stack = self._named(arm)
         while stack:
             key, node = stack.pop()
@@ -56,10 +96,14 @@ class Gradients(Analysis):
                 continue
             closure[key] = node
             if key not in self._parts:
-                values = self._definitions(node) or ()
-                self._parts[key] = [c for value in values for c in self._named(value)]
-            stack += self._parts[key]
-        return closure
+                values = self._definitions(node)
+                self._parts[key] = None if values is None else [c for value in values for c in self._named(value)]
+            parts = self._parts[key]
+            if parts is None:
+                ends[key] = node
+            else:
+                stack += parts
+        return closure, ends
 
     def _named(self, e: ast.expr) -> list[tuple[Key, ast.expr]]:
         return [(self._key(node), node) for node in self._carriers(e)]
@@ -82,6 +126,17 @@ class Gradients(Analysis):
             else:
                 return None
         return values or None
+
+    def _why_not_as_defined(self, node: ast.expr) -> str | None:
+        """None when a name holds what its definitions say, and augmented ones are smooth."""
+        if not isinstance(node, ast.Name) or self._definitions(node) is None:
+            return None
+        for d in self.inference.definitions(node):
+            if isinstance(d.node, ast.AugAssign) and not isinstance(d.node.op, (ast.Add, ast.Sub, ast.Mult)):
+                return f"the gradient of `{ast.unparse(d.node)}` may be infinite"
+            if reason := self.facts.ask(Unchanged).why_changed(node, self.syntax.statement_of(d.node), node):
+                return reason
+        return None
 
     def _carriers(self, e: ast.AST) -> Iterator[ast.expr]:
         """Names, instance attributes and modules in ``e`` that may get a gradient through it."""
@@ -120,6 +175,17 @@ class Gradients(Analysis):
         value = self.inference.attribute(cls, name)
         store = self.inference.class_facts(cls).initial(name)
         return value.is_tensor and not value.trainable and store is not None and store.how in ("buffer", "assign")
+
+    def why_not_smooth(self, value: ast.expr) -> str | None:
+        """None when the gradient through ``value`` is finite at finite inputs; else what may make it infinite."""
+        for node in ast.walk(value):
+            if isinstance(node, ast.Call) and not _without(self.inference.of(node)):
+                own = self.inference.instance_attribute(node.func)
+                name = node.func.attr if isinstance(node.func, ast.Attribute) else ast.unparse(node.func)
+                known = name in _STOPS if own is None else self.inference.attribute(*own).module in _MODULES
+                if not known and (own is not None or name not in _SMOOTH):
+                    return f"the gradient of `{ast.unparse(node.func)}` may be infinite"
+        return self.effects.why_not_smooth(value)
 
 
 def _without(value: Value) -> bool:

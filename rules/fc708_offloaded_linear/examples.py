@@ -141,6 +141,19 @@ def script(x, count=2):
         run=SCRIPT,
         gain=False,
     ),
+    Example(
+        title="activations on the host",
+        before=_STACK
+        + """def script(x, offload=True):
+    model = Stack()
+    model.enable_gradient_checkpointing(cpu_offload=offload)
+    model.compile()
+    return model(x)
+""",
+        after=None,
+        run=SCRIPT,
+        gain=False,
+    ),
 )
 
 VALID: tuple[NearMiss, ...] = (

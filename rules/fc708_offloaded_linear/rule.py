@@ -18,14 +18,16 @@ class OffloadedLinear(Rule):
     What it does:
         Reports a call that compiles a model, or its blocks, where blocks of it are swapped between devices
         (``enable_block_swap``, ``blocks_to_swap=``, a class that offloads): their ``Linear`` layers have to stay eager,
-        and ``fullgraph`` off. Nothing is rewritten.
+        and ``fullgraph`` off. Reports as well where activations of checkpoints are saved on the host
+        (``cpu_offload=``, ``save_on_cpu``). Nothing is rewritten.
 
     Why it breaks compilation:
         A swap puts other memory below the weights of a layer between two calls; CUDA graphs replay addresses. On a
         CPU nothing of that shows (measured on torch 2.13: exchanging ``weight.data`` compiles nothing anew); on GPUs,
         musubi-tuner, which trains so, takes the layers whose class ends with ``Linear`` out of compiling where blocks
         are swapped. Each such layer breaks the graph (measured: four blocks with one each, 5 graphs and 4 breaks), so
-        that ``fullgraph=True`` raises.
+        that ``fullgraph=True`` raises. That checkpoints on the host and compiling get along has not been measured on
+        a GPU.
 
     Fix safety:
         Seen are the function of the call, the methods of its class, and the functions of the same file that hand it the
@@ -40,7 +42,7 @@ class OffloadedLinear(Rule):
     code = "FC708"
     name = "offloaded-linear"
     costs = ("recompilation",)
-    triggers = (b"swap", b"Offload", b"offload")  # what moves stands near
+    triggers = (b"swap", b"Offload", b"offload", b"save_on_cpu")  # what moves stands near
     listens_to = (ast.Call,)
     where = Where.ANYWHERE
 
@@ -60,6 +62,12 @@ class OffloadedLinear(Rule):
                 f"`fullgraph` raises where layers of swapped blocks stay eager (`{moved.what}`, line {moved.line})"
             )
             yield Finding(node, message, assumption="leave it out")
+        saved = swapping.checkpointing(site)
+        if saved is not None:
+            message = f"what is compiled saves activations on the host (`{saved.what}`, line {saved.line})"
+            yield Finding(
+                node, message, assumption="compare both with `fix-compile diagnose`, or leave out one of them"
+            )
 
     invalid = INVALID
 

@@ -10,12 +10,16 @@ from dataclasses import dataclass
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
 from patcher.facts.compiling.sites import CompileSite, CompileSites
-from patcher.facts.syntax.tree import last_name
+from patcher.facts.syntax.tree import dotted, last_name
 from patcher.facts.values.callees import Callees
 
 _SWAPPING = frozenset({"enable_block_swap", "enable_swap_blocks"})
 _COUNT = "blocks_to_swap"
 _OFFLOADER = re.compile(r"(Model|Block|Layer)?Offload(er|ing|Manager|Conductor)$")
+#: What says that saved activations go to the host: an argument or a call.
+_TO_HOST = frozenset({"cpu_offload", "cpu_offload_checkpointing", "activation_cpu_offloading"})
+_CHECKPOINTING = re.compile("checkpointing", re.IGNORECASE)
+_SAVING = frozenset({"torch.autograd.graph.save_on_cpu", "save_on_cpu", "offload_wrapper"})
 _CALLERS = 3
 _EAGER = re.compile("disable.*(linear|compile)|eager.*linear", re.IGNORECASE)
 
@@ -42,6 +46,22 @@ class BlockSwapping(Analysis):
         for node, owner, what in self._swaps:
             if any((owner is None or owner in roots) and self._near(node, at) for at, roots in places):
                 return Moved(what, node.lineno)
+        return None
+
+    def checkpointing(self, site: CompileSite) -> Moved | None:
+        """What has activations saved on the host."""
+        for call in self.syntax.by_type[ast.Call]:
+            if not any(self._near(call, at) for at, _ in self._places(site)):
+                continue
+            what = dotted(call.func) or last_name(call.func)
+            if what in _SAVING or what.endswith(".save_on_cpu"):
+                return Moved(what, call.lineno)
+            if not _CHECKPOINTING.search(last_name(call.func)):
+                continue
+            for k in call.keywords:
+                off = isinstance(k.value, ast.Constant) and not k.value.value
+                if k.arg in _TO_HOST and not off:
+                    return Moved(f"{last_name(call.func)}({k.arg}=...)", call.lineno)
         return None
 
     def keeps_eager(self, site: CompileSite) -> bool:
