@@ -101,6 +101,10 @@ class MaskRead(Rule):
         fix, reason = (outcome, form.assumption) if isinstance(outcome, Fix) else (None, outcome)
         yield Finding(node, _MESSAGE, fix, reason)
 
+    def handles(self, node: ast.AST, facts: Facts) -> bool:
+        """Whether this rule tells of ``node``."""
+        return isinstance(node, ast.Call) and any(self.check(node, facts))
+
     invalid = INVALID
     valid = VALID
 

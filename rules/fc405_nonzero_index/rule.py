@@ -56,6 +56,10 @@ class NonzeroIndex(Rule):
         if subscripts and len(subscripts) == len(around):
             yield _written(node, found[0], subscripts, facts)
 
+    def handles(self, node: ast.AST, facts: Facts) -> bool:
+        """Whether this rule tells of ``node``."""
+        return isinstance(node, ast.Call) and any(self.check(node, facts))
+
     invalid = INVALID
     valid = VALID
 

@@ -92,10 +92,9 @@ import warnings
 
 class Warned(nn.Module):
     def forward(self, x):
-        if not torch.compiler.is_compiling():
-            if x.abs().max() > 3:
-                message = f"large: {x.abs().max():.1f}"
-                warnings.warn(message, RuntimeWarning)
+        if not torch.compiler.is_compiling() and x.abs().max() > 3:
+            message = f"large: {x.abs().max():.1f}"
+            warnings.warn(message, RuntimeWarning)
         return x.tanh()
 """,
         run="""\
@@ -127,9 +126,8 @@ class Layers(nn.Module):
     def forward(self, x):
         for i, layer in enumerate(self.layers):
             x = layer(x).relu()
-            if i % 2 == 0:
-                if not torch.compiler.is_compiling():
-                    print("layer", i, "of", len(self.layers))
+            if not torch.compiler.is_compiling() and i % 2 == 0:
+                print("layer", i, "of", len(self.layers))
         return x
 """,
         run="""\
@@ -278,6 +276,27 @@ calls = [(torch.ones(3),), (torch.ones(2),)]
 """,
     ),
     Example(
+        title="what is joined to a chain of and is a part of it",
+        before="""\
+class Chained(nn.Module):
+    def forward(self, x, n: int = 2):
+        if x.dim() > n and (n > 1 or n < 0):
+            print("long")
+        return x * n
+""",
+        after="""\
+class Chained(nn.Module):
+    def forward(self, x, n: int = 2):
+        if not torch.compiler.is_compiling() and x.dim() > n and (n > 1 or n < 0):
+            print("long")
+        return x * n
+""",
+        run="""\
+def make(): return Chained()
+calls = [(torch.ones(1, 2, 3),), (torch.ones(3),)]
+""",
+    ),
+    Example(
         title="the arguments change something: reported",
         before="""\
 class Counted(nn.Module):
@@ -317,9 +336,8 @@ import warnings
 
 class Masked(nn.Module):
     def widened(self, mask, shape=None, device=None):
-        if device is not None:
-            if not torch.compiler.is_compiling():
-                warnings.warn("The `device` argument is deprecated.", FutureWarning)
+        if not torch.compiler.is_compiling() and device is not None:
+            warnings.warn("The `device` argument is deprecated.", FutureWarning)
         return mask[:, None]
 
     def forward(self, x, mask):

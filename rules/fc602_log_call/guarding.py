@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
 from patcher.facts.checks.describing import Describing
 from patcher.facts.effects.conditions import Conditions
-from patcher.rule import Code, Edit, Enclose
+from patcher.facts.syntax.tree import FunctionNode
+from patcher.facts.values.module_values import imported
+from patcher.rule import Code, Edit, Enclose, Replace
+
+#: Decorators that run a function once for the same arguments, and what tells how often they did.
+_CACHING, _ASKED = frozenset({"functools.lru_cache", "functools.cache"}), "cache_info"
 
 
 class Guarding(Analysis):
@@ -18,6 +24,7 @@ class Guarding(Analysis):
         super().__init__(facts)
         self.describing = facts.ask(Describing)
         self.conditions = facts.ask(Conditions)
+        self._joining: dict[FunctionNode, bool] = {}
 
     def edit(self, call: ast.Call, statement: ast.stmt) -> Edit | str | None:
         """What keeps the message out of compiled code, why nothing does, or None where a neighbour's edit does."""
@@ -26,9 +33,25 @@ class Guarding(Analysis):
         if self.facts.compiled_only(statement):
             return "it stands under a test for compiled code"
         reason = self.describing.why_not_silent(statement) or self.describing.why_read(statement)
+        reason = reason or self._why_counted(call)
         if reason is not None:
             return reason
-        return self._enclosed(self._whole(statement, self._outermost(statement)), call)
+        outer = self._outermost(statement)
+        function = self.syntax.function_of(call)
+        if isinstance(outer, ast.If) and not outer.orelse and function is not None and self._joins(function):
+            return self._joined(outer, call) if call is self._first_call(outer) else None
+        return self._enclosed(self._whole(statement, outer), call)
+
+    def _why_counted(self, call: ast.Call) -> str | None:
+        """Why the function of ``call`` has to run as it is: its cache is asked, which traced code does not fill."""
+        function = self.syntax.function_of(call)
+        decorators = function.decorator_list if isinstance(function, ast.FunctionDef) else []
+        if not any(imported(self.syntax, getattr(d, "func", d)) in _CACHING for d in decorators):
+            return None
+        asked = any(n.attr == _ASKED for n in self.syntax.by_type[ast.Attribute])
+        if asked or self.facts.project.mentions(_ASKED):
+            return "what its function keeps for the same arguments is counted, and compiled code keeps nothing"
+        return None
 
     def _eager(self, at: ast.AST) -> str:
         return f"not {self.facts.writing.spelling('torch.compiler', at)}.is_compiling()"
@@ -51,6 +74,42 @@ class Guarding(Analysis):
             for s in inner
         )
         return statement if plain else outer
+
+    # --- style --------------------------------------------------------------------------------------------------------
+
+    def _joins(self, function: FunctionNode) -> bool:
+        """Whether every message of ``function`` has a test of its own that the one for eager code can be joined to."""
+        if function not in self._joining:
+            self._joining[function] = all(self._may_join(s) for s in self._messages(function))
+        return self._joining[function]
+
+    def _messages(self, function: FunctionNode) -> Iterator[ast.stmt]:
+        """What gets a test in ``function``, and the tests of that kind that it has."""
+        for n in self.syntax.subtree(function):
+            if self.syntax.function_of(n) is not function:
+                continue
+            if isinstance(n, ast.If) and self.facts.eager_tests.says_eager(n.test):
+                yield n
+            if isinstance(n, ast.Expr) and self.describing.is_message(n) and not self.facts.eager_only(n):
+                yield self._outermost(n)
+
+    def _may_join(self, s: ast.stmt) -> bool:
+        """Whether the line of the ``if`` can take one more part: it is short, and ``or`` needs no brackets."""
+        if not isinstance(s, ast.If) or s.orelse:
+            return False
+        if self.facts.eager_tests.says_eager(s.test):
+            return isinstance(s.test, ast.BoolOp)
+        one_line = s.test.lineno == s.test.end_lineno == s.lineno
+        joined = f"{s.col_offset * ' '}if {self._eager(s)} and {ast.unparse(s.test)}:"
+        mixed = isinstance(s.test, ast.BoolOp) and isinstance(s.test.op, ast.Or)
+        return one_line and not mixed and len(joined) <= self.facts.line_length and not self.syntax.is_elif(s)
+
+    # --- edits --------------------------------------------------------------------------------------------------------
+
+    def _joined(self, outer: ast.If, call: ast.Call) -> Edit:
+        parts = outer.test.values if isinstance(outer.test, ast.BoolOp) else [outer.test]
+        holes = (f"{{{i}}}" for i in range(len(parts)))
+        return Replace(outer.test, Code(" and ".join((self._eager(call), *holes)), tuple(parts)))
 
     def _enclosed(self, outer: ast.stmt, call: ast.Call) -> Edit | str | None:
         block = self.syntax.block_of(outer)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import ClassVar
 
 from patcher.facts import Facts
 from patcher.facts.checks.describing import Describing
 from patcher.facts.checks.errors import raises
-from patcher.rule import Finding, Fix, Rule
+from patcher.rule import Cost, Example, Finding, Fix, NearMiss, Rule
 from rules.fc602_log_call.examples import INVALID, VALID
 from rules.fc602_log_call.guarding import Guarding
 from rules.fc602_log_call.worth import Worth
@@ -18,9 +19,10 @@ class LogCall(Rule):
     """A call that writes a message for people: ``print``, ``logging``, ``warnings.warn``, a logger's method.
 
     What it does:
-        Puts the call, with its neighbours of the same kind, under ``if not torch.compiler.is_compiling():``. A test
-        that decides about more than the message stays as it is, and so does what stands under a test for compiled code.
-        Eager code writes what it wrote.
+        Puts the call, with its neighbours of the same kind, under ``if not torch.compiler.is_compiling():``. Where all
+        messages of a function have an ``if`` to themselves, and its line has room, that gets the part instead, in
+        front, so that compiled code does not look at the rest of the test. A test that decides about more than the
+        message stays as it is, and so does what stands under a test for compiled code. Eager code writes what it wrote.
 
         Only what costs something in a model that is used as it is meant. A message is reported and not fixed that runs
         when a flag is set that is off by default (a parameter, an attribute, an environment variable), on the way to an
@@ -53,11 +55,11 @@ class LogCall(Rule):
         calls out of the graph.
     """
 
-    code = "FC602"
-    name = "log-call"
-    triggers = (b"print", b"log", b"LOG", b"warn", b"write(")
-    listens_to = (ast.Call,)
-    costs = ("graph break",)
+    code: ClassVar[str] = "FC602"
+    name: ClassVar[str] = "log-call"
+    triggers: ClassVar[tuple[bytes, ...]] = (b"print", b"log", b"LOG", b"warn", b"write(")
+    listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Call,)
+    costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
 
     def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
         """Report ``node`` when it writes a message in code that gets compiled."""
@@ -78,8 +80,8 @@ class LogCall(Rule):
         elif not isinstance(edit, str):
             yield Finding(node, message, Fix((edit,), only_break=True))
 
-    invalid = INVALID
-    valid = VALID
+    invalid: ClassVar[tuple[Example, ...]] = INVALID
+    valid: ClassVar[tuple[NearMiss, ...]] = VALID
 
 
 def _setting(call: ast.Call, written: str, facts: Facts) -> str:

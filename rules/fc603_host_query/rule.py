@@ -58,5 +58,9 @@ class HostQuery(Rule):
         grade = Applicability.SAFE if query.constant else Applicability.UNSAFE
         yield Finding(node, message, Fix((Decorate(query.function, Code(mark)),), grade), presumed)
 
+    def handles(self, node: ast.AST, facts: Facts) -> bool:
+        """Whether this rule tells of ``node``."""
+        return isinstance(node, ast.Call) and any(self.check(node, facts))
+
     invalid = INVALID
     valid = VALID

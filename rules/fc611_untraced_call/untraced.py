@@ -86,13 +86,16 @@ class UntracedCalls(Analysis):
         elif isinstance(func, ast.Attribute) and func.attr in host_api.NOT_TRACED_METHODS:
             if self.facts.ask(LikelyTensors).of(func.value) or self._goes_backward(call, func):
                 yield Untraced(call, func, Why.CALL)
-        elif isinstance(func, ast.Attribute) and func.attr in host_api.NOT_TRACED_OF_MODULES:
-            if not self.facts.ask(Callees).of(call):  # no method of the project's
-                yield Untraced(call, func, Why.CALL)
+        elif isinstance(func, ast.Attribute) and func.attr in host_api.NOT_TRACED_OF_MODULES and not self._own(call):
+            yield Untraced(call, func, Why.CALL)
+
+    def _own(self, call: ast.Call) -> bool:
+        """Whether it may be of a method of the project's."""
+        return bool(self.facts.ask(Callees).of(call))
 
     def _goes_backward(self, call: ast.Call, func: ast.Attribute) -> bool:
         """Whether that is a step of training: of a loss, or by what takes it, ``engine.backward(loss)``."""
-        if func.attr != "backward" or self.facts.ask(Callees).of(call) or self.syntax.qualified(func) is not None:
+        if func.attr != "backward" or self._own(call) or self.syntax.qualified(func) is not None:
             return False
         return isinstance(func.value, (ast.Name, ast.Attribute)) or self.inference.of(func.value).is_tensor
 

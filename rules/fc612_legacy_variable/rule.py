@@ -83,6 +83,10 @@ class LegacyVariable(Rule):
             assumption = f"`{ast.unparse(tensor)}` is a tensor, and not None"
             yield Finding(node, message, Fix(detached, Applicability.UNSAFE), assumption)
 
+    def handles(self, node: ast.AST, facts: Facts) -> bool:
+        """Whether ``node`` makes a ``Variable``."""
+        return isinstance(node, ast.Call) and facts.syntax.qualified(node.func) == _VARIABLE
+
     invalid = INVALID
     valid = VALID
 

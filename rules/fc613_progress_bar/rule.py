@@ -62,5 +62,9 @@ class ProgressBar(Rule):
         shown = (Enclose((facts.syntax.statement_of(t),), replace(told, parts=(t,))) for t in bar.told)
         yield Finding(node, message, Fix((without, *shown), only_loop=True))
 
+    def handles(self, node: ast.AST, facts: Facts) -> bool:
+        """Whether ``node`` makes a bar."""
+        return isinstance(node, ast.Call) and facts.ask(Bars).of(node) is not None
+
     invalid = INVALID
     valid = VALID

@@ -74,6 +74,10 @@ class SizeCheck(Rule):
         else:
             yield Finding(node, message, assumption="Python values, several numbers or other branches decide together")
 
+    def handles(self, node: ast.AST, facts: Facts) -> bool:
+        """Whether ``node`` only raises for some numbers that settings in force make symbols."""
+        return isinstance(node, (ast.If, ast.Assert)) and facts.ask(NumberChecks).of(node) is not None
+
     invalid = INVALID
     valid = VALID
 
