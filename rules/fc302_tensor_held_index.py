@@ -62,7 +62,8 @@ class TensorHeldIndex(Rule):
           that advance and are a plain index (``x[:, n]``, ``range(n)``), become text, or are compared for a result.
 
         Seen from outside all the same: ``repr`` of a dataclass and the arguments of an error show integers; an index
-        that is no integer raises TypeError; integers go on where those of 32 bits would wrap round.
+        that is no integer raises TypeError; integers go on where those of 32 bits would wrap round. A plain function
+        that gives a module its cache is not followed: there the integers are compiled in, for more recompiles.
 
     References:
         The key/value cache of the Toto report; PyTorch, "Dynamic shapes" and graph break GB0124 (``Tensor.item()``).

@@ -256,7 +256,9 @@ class Ways:
     """An analysis of one file; ``names``: the functions that are fixed, by what the rules are told."""
 
     own = ("usual", "better", "other")
-    rules = (SimpleNamespace(code="FC301", name="x", switch="", costs=("graph break",), strategy_key="way", strategies=own),)
+    rules = (
+        SimpleNamespace(code="FC301", name="x", switch="", costs=("graph break",), strategy_key="way", strategies=own),
+    )
     first = ()
 
     def __init__(self, folder: Path) -> None:

@@ -429,12 +429,6 @@ KEPT = {
         "def build():\n    cache = Memory(2, 2, 40, 4)\n    return Net(memory=cache)\n",
         "self.memory",
     ),
-    "a module that is equipped with it": (
-        "",
-        "def equip(net, memory):\n    net.memory = memory\n    return net\n\n\n"
-        "def build():\n    return equip(Net(), Memory(2, 2, 40, 4))\n",
-        "self.memory",
-    ),
     "a module that gets it by setattr": (
         "",
         'def build():\n    net = Net()\n    setattr(net, "memory", Memory(2, 2, 40, 4))\n    return net\n',
