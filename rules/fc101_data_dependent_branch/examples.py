@@ -73,6 +73,30 @@ calls = [(torch.linspace(-1, 1, 6),), (torch.tensor([1.0, float("inf")]),)]
 """,
     ),
     Example(
+        title="a value that is set before",
+        before="""\
+class Shifted(nn.Module):
+    def forward(self, x):
+        y = x * 2
+        z = y + 1
+        if x.sum() > 0:
+            z = y - 1
+        return z * y
+""",
+        after="""\
+class Shifted(nn.Module):
+    def forward(self, x):
+        y = x * 2
+        z = y + 1
+        z = torch.where(x.sum() > 0, y - 1, z)
+        return z * y
+""",
+        run="""\
+def make(): return Shifted()
+calls = [(torch.ones(3, requires_grad=True),), (-torch.ones(3, requires_grad=True),)]
+""",
+    ),
+    Example(
         title="two names: the condition is evaluated once",
         before="""\
 class Edges(nn.Module):
