@@ -82,10 +82,10 @@ class Rejoining(Analysis):
         match parent:
             case ast.Assign(targets=[ast.Attribute(value=ast.Name(id="self"), attr=attr)]):
                 return f"the chunks are kept in `self.{attr}`"
-            case ast.Assign(targets=[ast.Attribute()]):
-                return ""
-            case ast.keyword() if last_name(getattr(self.syntax.parents[parent], "func", e))[:1].isupper():
-                return ""
+            case ast.Assign(targets=[ast.Attribute(attr=attr)]):
+                return self._walked(attr)
+            case ast.keyword(arg=str(attr)) if last_name(getattr(self.syntax.parents[parent], "func", e))[:1].isupper():
+                return self._walked(attr)
             case ast.Assign(targets=[ast.Name() as target]) | ast.AnnAssign(target=ast.Name() as target):
                 uses += self.readers(target) or ()
             case ast.Return():
@@ -125,6 +125,17 @@ class Rejoining(Analysis):
         around, target = self.syntax.parents[generator], generator.target
         listed = isinstance(around, (ast.ListComp, ast.GeneratorExp)) and generator.iter is chunks
         return listed and isinstance(target, ast.Name) and _of_rows(around.elt, target.id)  # type: ignore[attr-defined]
+
+    def _walked(self, attr: str) -> str:
+        """Where compiled code of this file goes through what is read from an attribute of that name."""
+        for e in (n for n in self.syntax.by_type[ast.Attribute] if isinstance(n, ast.Attribute) and n.attr == attr):
+            parent = self.syntax.parents[e]
+            loop = isinstance(parent, (ast.For, ast.comprehension)) and parent.iter is e
+            loop &= not (isinstance(parent, ast.comprehension) and self._is_by_rows(parent, e))
+            counted = isinstance(parent, ast.Call) and self.syntax.builtin(parent) in ("zip", "enumerate", "len")
+            if (loop or counted) and self.facts.reached(e):
+                return f"the chunks are used one by one, in line {e.lineno}"
+        return ""
 
 
 def _of_rows(e: ast.expr, chunk: str) -> bool:
