@@ -202,6 +202,29 @@ def test_what_is_large_is_condensed(dtype: Any, size: int, monkeypatch: pytest.M
     assert torch.load(tmp_path / "kept.pt", weights_only=True)["digest"] == kept["digest"]
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_sample_is_made_where_the_tensor_is(dtype: Any) -> None:
+    """What is made without a device is made on another one: each must be asked for where the tensor is."""
+    whole = torch.ones(1001).to(dtype)
+    with torch.device("meta"):
+        sample, checked = leaves._sampled(whole), leaves._checksum(whole)
+    assert torch.equal(sample["sums"], leaves._sampled(whole)["sums"])
+    assert checked == leaves._checksum(whole)
+
+
+def test_of_a_device_that_cannot_do_it_the_cpu_makes_the_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    usual = leaves._sampled
+
+    def failing(tensor: Any) -> Any:
+        if isinstance(tensor, torch.Tensor):
+            return usual(tensor)
+        raise RuntimeError("out of memory")
+
+    monkeypatch.setattr(leaves, "_sampled", failing)
+    elsewhere = types.SimpleNamespace(device=types.SimpleNamespace(type="cuda"), cpu=lambda: X)
+    assert leaves._told(elsewhere)["shape"] == list(X.shape)
+
+
 def test_an_even_sample_is_not_one_column(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(leaves, "SAMPLE_ELEMENTS", 100)
     columns = torch.arange(20.0).expand(50, 20)

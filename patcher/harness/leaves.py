@@ -122,11 +122,19 @@ def on_host(taken: Iterable[tuple[str, Any]], most: float = math.inf) -> list[tu
             try:
                 leaf = leaf.detach().to_dense() if leaf.layout != torch.strided else leaf.detach()
                 leaf = leaf.resolve_conj().resolve_neg()
-                leaf = _sampled(leaf) if leaf.numel() > most else leaf.to("cpu", copy=True).contiguous()
+                leaf = _told(leaf) if leaf.numel() > most else leaf.to("cpu", copy=True).contiguous()
             except (RuntimeError, NotImplementedError) as error:
                 leaf = f"<tensor that cannot be compared: {type(error).__name__}>"
         moved.append((name, leaf))
     return moved
+
+
+def _told(tensor: Any) -> Json:
+    """Return its sample, worked out on the CPU where its device has no room or no operator for that."""
+    if tensor.device.type != "cpu":
+        with contextlib.suppress(RuntimeError, NotImplementedError):
+            return _sampled(tensor)
+    return _sampled(tensor.cpu())
 
 
 def _sampled(tensor: Any) -> Json:
@@ -148,7 +156,7 @@ def _sampled(tensor: Any) -> Json:
 def _sums(flat: Any, step: int) -> Any:
     """Weighted sums of all elements, ``step`` at a time: a sample alone would miss a single wrong one."""
     kind = torch.complex128 if flat.is_complex() else torch.double
-    weights = 1 + torch.arange(step).to(kind) / step
+    weights = 1 + torch.arange(step, device=flat.device).to(kind) / step
     sums = []
     for part in flat.split(step * (2**22 // step + 1)):
         wide = torch.nn.functional.pad(part.to(kind).nan_to_num(0, 0, 0), (0, -part.numel() % step))
