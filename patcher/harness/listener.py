@@ -47,10 +47,10 @@ _TRACED = re.compile(r'File "([^"\n]+)", line (\d+), in (\S+)')
 _STACK_LINE = re.compile(r'File "([^"\n]+)", line (\d+)')
 _CLIPPED_PLACE = re.compile(r"# (\S*\.py):(\d+) in ")
 _RESUMED = re.compile(r"torch_dynamo_resume_in_(.+)_at_(\d+)$")
-_TORCH = os.path.join(os.path.dirname(torch.__file__), "")
+TORCH = os.path.join(os.path.dirname(torch.__file__), "")
 _OTHER_TORCH = "-packages/torch/"  # of another machine, in its logs
 _STANDARD = os.path.join(os.path.dirname(os.__file__), "")
-_EVAL_FRAME = os.path.join(_TORCH, "_dynamo", "eval_frame.py")
+_EVAL_FRAME = os.path.join(TORCH, "_dynamo", "eval_frame.py")
 
 
 @dataclass
@@ -178,7 +178,7 @@ class Listener(logging.Handler):
     def _source(self, row: tuple[str, str, str], rest: str) -> None:
         """Note where a guard comes from: torch's stack behind it, else the clipped place at its own end."""
         rest = _NEXT_GUARD.split(rest, maxsplit=1)[0]
-        places = [(file, line) for file, line in _STACK_LINE.findall(rest) if not file.startswith(_TORCH)]
+        places = [(file, line) for file, line in _STACK_LINE.findall(rest) if not file.startswith(TORCH)]
         clipped = _CLIPPED_PLACE.findall(row[2])
         if places or clipped:
             file, line = places[-1] if places else (_unclipped(clipped[-1][0]), clipped[-1][1])
@@ -385,7 +385,7 @@ def _nested() -> bool:
 
 def _traced(frame: types.FrameType) -> list[_Place]:
     """The places in the user's code that Dynamo was at, from the variables of its function that logs a break."""
-    if not frame.f_code.co_filename.startswith(_TORCH):
+    if not frame.f_code.co_filename.startswith(TORCH):
         return []
     held = frame.f_locals
     known = [getattr(held.get(name), "real_stack", None) for name in ("exc", "e")]
@@ -396,7 +396,7 @@ def _traced(frame: types.FrameType) -> list[_Place]:
 def _is_foreign(file: str) -> bool:
     """Whether it is of torch, of Python or of no file at all."""
     installed = "site-packages" in file or "dist-packages" in file
-    torchs = file.startswith((_TORCH, "<")) or _OTHER_TORCH in file
+    torchs = file.startswith((TORCH, "<")) or _OTHER_TORCH in file
     return torchs or (file.startswith(_STANDARD) and not installed)
 
 

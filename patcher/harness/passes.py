@@ -5,9 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import hashlib
-import importlib.abc
-import importlib.machinery
-import importlib.util
+import importlib
 import json
 import os
 import re
@@ -29,7 +27,7 @@ import torch._dynamo
 from . import pairs, precision, replaying
 from .failures import CaseError, UnsuitedError, is_ours, message_of, status_of
 from .leaves import OUTPUT_ELEMENTS, SAMPLE_ELEMENTS, TRAINED_ELEMENTS, digest, digest_all, leaves, on_host, sharing
-from .listener import _TORCH, Listener, described, origins_of, place_names
+from .listener import TORCH, Listener, described, origins_of, place_names
 from .overlay import Overlay
 from .running_case import (
     SEED,
@@ -51,7 +49,7 @@ LOOK_SECONDS = 0.001  # between two looks at what runs
 LONG_PASS = 2000.0  # ms: such a pass is not run once more for that
 LEAST_SHARE = 0.03  # of a pass, of a line that is told
 _OF_GRAPHS = re.compile(r"<eval_with_key>|[/\\]torch[/\\](?:_inductor|_functorch|fx)[/\\]|[/\\]triton[/\\]")
-_PYTHONS_OWN = (os.path.join(os.path.dirname(os.__file__), ""), _TORCH, "<")
+_PYTHONS_OWN = (os.path.join(os.path.dirname(os.__file__), ""), TORCH, "<")
 COUNTED_PASSES, QUICK_PASSES, MOST_PASSES = 3, 2, 6
 USUAL_BACKEND = "inductor"
 THREADS = 4  # on the host, of a process that computes on a GPU beside others
@@ -452,7 +450,7 @@ def _eager_line(frame: types.FrameType | None) -> tuple[str, int] | None:
         if around or _OF_GRAPHS.search(file) or file.startswith(generated):
             return None
         installed = "site-packages" in file or "dist-packages" in file
-        if not file.startswith(_TORCH if installed else _PYTHONS_OWN):
+        if not file.startswith(TORCH if installed else _PYTHONS_OWN):
             return file, frame.f_lineno
         frame = frame.f_back
     return None
