@@ -303,6 +303,24 @@ def test_what_could_not_be_compared_is_not_called_different(search: Callable[...
     assert (found.word, found.said) == ("failed", "did not end within 1 seconds")
 
 
+def test_what_is_as_far_from_eager_as_before_is_not_called_equal_to_it(search: Callable[..., Optimizer]) -> None:
+    one = search(lambda codes, settings: Measured(5.0))
+    assert one.base is not None and one.best is not None
+    assert (verdict(one).equivalent, "results equal" in verdict(one).lines[0]) == (True, True)
+
+    def far(state: State, tree: Tree) -> State:
+        (case,) = state.results.cases
+        gradients = Distance(False, 0.01, 0.2, relative=0.9)
+        apart = Comparison(tree, "compiled", "default", Distance(True, 0.0, 0.0), gradients=gradients)
+        return replace(state, results=replace(state.results, cases=(replace(case, comparisons=(apart,)),)))
+
+    one.base, one.best = far(one.base, "original"), replace(one.best, state=far(one.best.state, "patched"))
+    found = verdict(one)
+    assert (found.word, found.equivalent) == ("optimized", False)
+    assert "results as compiled before" in found.lines[0]
+    assert "results differ from eager, and do now: gradients" in found.lines[-1]
+
+
 @pytest.mark.parametrize("cut", [False, True])
 def test_where_there_was_no_time_to_rule_rounding_out_nothing_is_said_of_the_model(
     search: Callable[..., Optimizer], cut: bool
@@ -596,6 +614,8 @@ def test_the_last_lines_say_all_that_is_needed() -> None:
         max_difference=0.0,
         cold_s=41.0,
         before_cold_s=60.0,
+        warm_cold_s=9.0,
+        equivalent=True,
         call='torch.compile(Net, mode="reduce-overhead")',
         settings={"mode": "reduce-overhead"},
         fixes=fixes,
@@ -607,13 +627,14 @@ def test_the_last_lines_say_all_that_is_needed() -> None:
         "results equal (max difference 0)",
         "kept 2 fixes in 2 files (1 proven, 1 assumed: fewer than 192 tokens) and 1 setting; 1 tried and dropped",
         "not compared with changed inputs",
-        'compile with: torch.compile(Net, mode="reduce-overhead")          first pass 41 s, before 60 s',
+        'compile with: torch.compile(Net, mode="reduce-overhead")'
+        "          first pass 41 s, before 60 s, later processes 9 s",
     ]
     given = replace(found, replayed=Replayed(72, ("a NaN",), ("autocast: raises TypeError",)))
     told = "only the patched code fails with autocast: raises TypeError; only the original raises with a NaN"
     assert given.lines[2] == f"results equal with 72 changed inputs; {told}"
     assert replace(found, fixes=()).lines[2].startswith("compile with")
-    assert replace(found, call="").lines[-1] == "first pass 41 s, before 60 s"
+    assert replace(found, call="").lines[-1] == "first pass 41 s, before 60 s, later processes 9 s"
     assert found.json()["written"] is False
     assert (
         replace(found, judged="memory 120 MB -> 90 MB | ")

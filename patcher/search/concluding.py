@@ -102,7 +102,7 @@ class _End:
             cold_s=cold,
             before_cold_s=search.cold.get(Configuration()),
             warm_cold_s=None if again == cold else again,
-            equivalent=self._is_equal,
+            equivalent=self._is_verified and is_equal(state, tree),
             max_difference=_difference(state, tree),
             replayed=search.replayed if best else None,
             by_call=_chosen(state, tree),
@@ -113,7 +113,8 @@ class _End:
         )
 
     @property
-    def _is_equal(self) -> bool:
+    def _is_verified(self) -> bool:
+        """Whether results equal eager ones, or else those that the program had compiled."""
         if self.best is None:
             return is_equal(self.base, "original")
         return is_verified(self.best.state) and (self.compiles or is_equal(self.best.state, "patched"))
@@ -121,7 +122,7 @@ class _End:
     def ended(self, told: Verdict) -> Verdict:
         """Return what follows from the figures."""
         best, (_, fixed) = self.best, self.figures
-        if not told.equivalent:
+        if not self._is_verified:
             return self._different(told)
         slower = self._is_slower
         if slower and (self.search.against_eager or best is None):
@@ -172,7 +173,8 @@ class _End:
 def _unrolled(now: State, was: State) -> str:
     """What is said where more graphs start, for a loop is not unrolled any more or what was compiled was wrong."""
     if not is_equal(was, "original") and was.figures("original"):
-        return "compiled as it was, results differ from eager"
+        now_too = next(apart_from_eager(now, "patched"), "")
+        return "compiled as it was, results differ from eager" + f", and do now: {now_too}" * bool(now_too)
     before, after = operators_compiled(was, "original"), operators_compiled(now, "patched")
     few = unrolls_less(now, was, "original")
     return f"a loop is not unrolled any more: operators compiled {before:.0f} -> {after:.0f}" if few else ""
@@ -201,9 +203,8 @@ def _kept(best: Best) -> Iterator[Kept]:
 
 def _difference(state: State, tree: Tree) -> float | None:
     """The largest difference of compiled outputs to those of the original in eager mode."""
-    found = [case.comparison(tree, "compiled", state.results.modes[0]) for case in state.results.cases]
-    largest = [0.0 if c.outputs.bitwise else c.outputs.max for c in found if c is not None]
-    known = [value for value in largest if value is not None]
+    found = (case.comparison(tree, "compiled", state.results.modes[0]) for case in state.results.cases)
+    known = [largest for c in found if c and (largest := 0.0 if c.outputs.bitwise else c.outputs.max) is not None]
     return max(known) if known else None
 
 

@@ -55,7 +55,8 @@ class Verdict:
 
     ``cold_s``: the first pass, compilation included; ``call``: how to compile; ``in_diff``: what of that the diff
     writes. ``judged``: what the goal measures, before and after, where that is no time of a call. ``said``: why it
-    failed. ``before_cut``: the budget was over before the original had been compiled.
+    failed. ``before_cut``: the budget was over before the original had been compiled. ``equivalent``: to eager
+    code; what is kept may equal the compiled original alone.
     """
 
     word: Word
@@ -145,15 +146,15 @@ class Verdict:
         difference = "not known" if self.max_difference is None else f"{self.max_difference:.3g}"
         now = f"{first} | now {_ms(self.after_ms)} ({', '.join(gains)}), {self._equal} (max difference {difference})"
         lines = [now, self._kept(), *filter(None, [self._replayed])]
-        cold = "" if self.cold_s is None else f"first pass {self.cold_s:.0f} s"
-        if cold and self.before_cold_s is not None:
-            cold += f", before {self.before_cold_s:.0f} s"
+        passes = (("first pass", self.cold_s), ("before", self.before_cold_s), ("later processes", self.warm_cold_s))
+        cold = ", ".join(f"{word} {s:.0f} s" for word, s in passes if s is not None and self.cold_s is not None)
         lines.append("          ".join(filter(None, (self._how, cold))))
         return [*lines, *filter(None, (self.by_call, self.said)), *self._not_tried]
 
     @property
     def _equal(self) -> str:
-        return "compiled calls equal up to rounding" if self.by_call else "results equal"
+        equal = "compiled calls equal up to rounding" if self.by_call else "results equal"
+        return equal if self.equivalent else "results as compiled before"
 
     @property
     def _replayed(self) -> str:
@@ -186,7 +187,7 @@ class Verdict:
             why = "nothing was kept" if self._not_tried else "no fix gave fewer graphs"
             return [f"{now}: {why}. Nothing was changed.", *self._not_tried]
         now = ", ".join(f"{name} {_count(pair.before)} -> {_count(pair.after)}" for name, pair in pairs)
-        lines = [f"{now}, results equal", self._kept(), self._replayed, self._how, self.said]
+        lines = [f"{now}, {self._equal}", self._kept(), self._replayed, self._how, self.said]
         return [*filter(None, lines), *self._not_tried]
 
     def _kept(self) -> str:
