@@ -1,4 +1,4 @@
-"""Operators that are written by hand: what the probe finds in graphs, what it says of near misses, and the report."""
+"""Operators that are written by hand: what the probe finds in graphs, and the report."""
 
 from __future__ import annotations
 
@@ -117,8 +117,9 @@ def test_one_form_of_many_spellings(name: str) -> None:
     switch, function, args = SPELLINGS[name]
     seen = looked(function, *args, switches=(switch,))
     assert [match.pattern.switch for match in seen.matches] == [switch]
-    assert len(seen.after) < len(seen.before)
-    assert any("fused." in line for line in seen.after)
+    assert seen.after[0] < seen.before[0]
+    assert "fused." not in seen.before[1]
+    assert "fused." in seen.after[1]
     assert seen.difference < (1e-2 if args[0].dtype == torch.bfloat16 else 1e-5)
 
 
@@ -149,55 +150,46 @@ def test_each_pattern_becomes_what_computes_the_same(switch: str) -> None:
         assert seen.difference < (2e-2 if wide else 1e-5), pattern.how
 
 
-NEAR: dict[str, tuple[str, Callable[..., Any], tuple[Any, ...], str]] = {
-    "quick gelu": ("silu", lambda x: x * torch.sigmoid(1.702 * x), (X,), "`mul` with 1.702 stands between"),
+NEAR: dict[str, tuple[str, Callable[..., Any], tuple[Any, ...]]] = {
+    "quick gelu": ("silu", lambda x: x * torch.sigmoid(1.702 * x), (X,)),
     "another constant": (
         "gelu-tanh",
         lambda x: 0.5 * x * (1 + torch.tanh(ROOT * (x + 0.0447 * x**3))),
         (X,),
-        "`mul` has 0.0447 where 0.044715 is expected",
     ),
     "eps behind the root": (
         "rms-norm",
         lambda x, w: w * (x / (torch.sqrt(x.pow(2).mean(-1, keepdim=True)) + 1e-6)),
         (X, W),
-        "`sqrt` stands between `mean` and `add`",
     ),
     "over another dimension": (
         "rms-norm",
         lambda x, w: w * (x * torch.rsqrt(x.pow(2).mean(1, keepdim=True) + 1e-6)),
         (X, W),
-        "has [-2] where [-1] is expected",
     ),
     "a second user": (
         "rms-norm",
         lambda x, w: ((r := torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6)), w * (x * r)),
         (X, W),
-        "the intermediate `rsqrt` has a second user: the result",
     ),
     "an unbiased variance": (
         "layer-norm",
         lambda x, w, b: w * (x - x.mean(-1, keepdim=True)) / (x.std(-1, keepdim=True) + 1e-6) + b,
         (X, W, B),
-        "correction=1",
     ),
     "dropped out in between": (
         "attention",
         lambda q, k, v: torch.dropout(torch.softmax(q @ k.mT * 0.3, -1), 0.1, True) @ v,
         (Q, K, V),
-        "stands between `_softmax` and `matmul`",
     ),
 }  # fmt: skip
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NEAR)
-def test_which_node_of_a_near_miss_differs(name: str) -> None:
-    switch, function, args, told = NEAR[name]
-    seen = looked(function, *args, switches=(switch,))
-    assert seen.matches == []
-    (miss,) = [miss for found, _, miss in seen.misses if found == switch]
-    assert any(told in differs for differs in miss.differs), miss.differs
+def test_what_is_almost_an_operator_is_none(name: str) -> None:
+    switch, function, args = NEAR[name]
+    assert looked(function, *args, switches=(switch,)).matches == []
 
 
 @pytest.mark.slow
@@ -209,10 +201,9 @@ def test_which_node_of_a_near_miss_differs(name: str) -> None:
         (lambda x: x.mean(-1, keepdim=True) + 1, ("rms-norm", "layer-norm")),
         (lambda x: torch.arange(8) + 1, ("modulate",)),
     ],
-)  # fmt: skip
-def test_what_is_something_else_is_no_near_miss(function: Callable[..., Any], switches: tuple[str, ...]) -> None:
-    seen = looked(function, X, switches=switches)
-    assert (seen.matches, seen.misses) == ([], [])
+)
+def test_what_is_something_else_is_no_match(function: Callable[..., Any], switches: tuple[str, ...]) -> None:
+    assert looked(function, X, switches=switches).matches == []
 
 
 class Part(nn.Module):
@@ -265,27 +256,21 @@ def test_the_graph_of_a_model_with_its_places() -> None:
 def test_forward_is_looked_at_without_what_backward_keeps() -> None:
     seen = compiled(train=True)
     assert seen.training
-    assert [match.pattern.switch for match in seen.matches if not match.joint] == ["silu", "silu"]
+    assert [match.pattern.switch for match in seen.matches] == ["silu", "silu"]
 
 
 @pytest.mark.slow
 def test_tracing_that_takes_no_table_decomposes_nothing_either(monkeypatch: pytest.MonkeyPatch) -> None:
     """As of releases before 2.13, whose functions have inductor's table and no way to say so."""
     matcher = fusion_patterns.matcher
-    forward, joint = matcher.fwd_only, matcher.joint_fwd_bwd
+    forward = matcher.fwd_only
 
     def old_forward(function: Any, args: Any) -> Any:
         return forward(function, args, get_decomp_fn=lambda: matcher.select_decomp_table())
 
-    def old_joint(function: Any, args: Any) -> Any:
-        return joint(function, args, get_decomp_fn=lambda: matcher.select_decomp_table())
-
     monkeypatch.setattr(matcher, "fwd_only", old_forward)
-    monkeypatch.setattr(matcher, "joint_fwd_bwd", old_joint)
-    for trace, given in ((fusion_patterns.forward_graph, X), (fusion_patterns.joint_graph, X.clone().requires_grad_())):
-        names = [fusion_form.name(node.target) for node in trace(F.gelu, [given]).graph.nodes if node.op != "output"]
-        assert "gelu" in names
-        assert "erf" not in names
+    nodes = fusion_patterns.forward_graph(F.gelu, [X]).graph.nodes
+    assert [node.target for node in nodes if node.op == "call_function"] == [torch.ops.aten.gelu.default]
 
 
 @pytest.mark.parametrize(
@@ -324,43 +309,22 @@ def test_sizes_that_are_symbols_are_compared_by_name() -> None:
 
 MATCH = {
     "switch": "rms-norm", "how": "weight, one dtype", "where": "m.py:3-5", "module": "layers.*.norm", "class": "Norm",
-    "times": 4, "graphs": 2, "nodes": 6, "kernels": {"generated": 4, "extern": 0}, "constants": {"eps": 1e-5},
-    "joint": 0,
-}  # fmt: skip
-MISS = {
-    "switch": "silu", "how": "x * sigmoid(x)", "where": "m.py:9", "module": "", "class": "", "times": 1, "graphs": 1,
-    "nodes": 2, "kernels": None, "matched": 2, "of": 2, "differs": ["a", "b", "c", "d"],
+    "times": 4, "graphs": 2, "nodes": 6, "constants": {"eps": 1e-5},
 }  # fmt: skip
 GRAPH = {
-    "number": 1, "attempt": 1, "where": "m.py:1", "module": "", "training": False, "captured": 20, "before": 18,
+    "number": 1, "attempt": 1, "where": "m.py:1", "training": False, "captured": 20, "before": 18,
     "after": 12, "matches": 2, "difference": 1e-7, "message": "", "text_before": "x = input\nreturn x",
     "text_after": "x = input\nreturn [x]",
 }  # fmt: skip
-SCOPE = {
-    "status": "ok",
-    "message": "",
-    "attempts": [1, 0],
-    "steady": 2,
-    "graphs": 1,
-    "operators": 20,
-    "matches": {"silu": 1},
-}
 FIGURES: dict[str, Any] = {
     "switches": ["rms-norm", "silu", "rope"],
     "train": False,
-    "in_training": ["rms-norm", "silu"],
     "own": {"rms-norm": 0, "silu": 3, "rope": 0},
     "matches": [MATCH],
-    "misses": [MISS],
     "graphs": [GRAPH],
-    "scopes": [
-        {"name": "module", **SCOPE},
-        {"name": "class", **SCOPE, "classes": ["Block"]},
-        {"name": "forward", "status": "error", "message": "no"},
-    ],
+    "attempts": [1, 0],
     "limit": 8,
-    "inductor": {"status": "ok", "message": "", "fused_attention": 1, "graphs": [{"kernels": 5, "extern": 2}]},
-}  # fmt: skip
+}
 
 
 def report(**changed: Any) -> Diagnostic:
@@ -372,40 +336,24 @@ def report(**changed: Any) -> Diagnostic:
     return told
 
 
-def test_what_is_found_is_told_with_what_inductor_does_by_itself() -> None:
+def test_what_is_found_is_told() -> None:
     told = report()
     assert told.rows[0][1] == "weight, one dtype; eps 1e-05"
-    assert told.rows[0][-3:] == ("4 in 2 graphs", "6", "1 kernel each")
+    assert told.rows[0][-3:] == ("`layers.*.norm` (Norm)", "4 in 2 graphs", "6")
     text = "\n".join(told.conclusions)
     assert "rms-norm: 4 matches at 1 place, could be `F.rms_norm`." in text
     assert "PyTorch's own operator already: silu 3." in text
-    assert "generates 5 kernels and 2 calls of libraries in 1 graph; it has put 1 attentions" in text
-    assert "In one kernel each already when inductor compiles: rms-norm." in text
     assert "Attempt 2 of at most 8 is steady" in text
-    misses, graphs, scopes = told.tables
-    assert misses.rows[0][-2:] == ("2 of 2", "a; b; c; and 1 more")
+    (graphs,) = told.tables
     assert graphs.rows[0][-5:] == ("20", "18", "12", "2", "1.0e-07")
-    assert [row[0] for row in scopes.rows] == ["the model", "the class `Block`", "`forward`"]
-    assert scopes.rows[2][-1] == "no"
 
 
 def test_what_is_not_known_is_not_told() -> None:
-    nothing = report(matches=[], misses=[], inductor={"status": "error", "message": "no compiler"})
-    text = "\n".join(nothing.conclusions)
-    assert "None of the operators is written by hand in what is compiled." in text
-    assert "What inductor makes of it is not known: no compiler." in text
-    assert nothing.tables[0].title.startswith("The graphs")
-    without = report(matches=[{**MATCH, "kernels": None}])
-    assert without.rows[0][-1] == "-"
-    assert "In one kernel" not in "\n".join(without.conclusions)
-    never = report(scopes=[{"name": "module", **SCOPE, "steady": None}])
+    nothing = report(matches=[], graphs=[])
+    assert "None of the operators is written by hand in what is compiled." in nothing.conclusions
+    assert nothing.tables == ()
+    never = report(attempts=[1] * 8)
     assert never.conclusions[-1].startswith("After 8 attempts something is still compiled")
-
-
-def test_training_says_which_patterns_there_are() -> None:
-    text = "\n".join(report(train=True).conclusions)
-    assert "With backward, patterns exist for rms-norm, silu; not for rope" in text
-    assert "Found in the forward, and not with backward: rms-norm." in text
 
 
 def test_graphs_are_files_beside_the_report(tmp_path: Path) -> None:

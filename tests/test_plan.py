@@ -39,7 +39,6 @@ PROGRAMS = {
     "parent.py",
     "fusions.py",
     "fusion_form.py",
-    "fusion_misses.py",
     "fusion_patterns.py",
 }
 OLD, NEW = b"x = slow()\n", b"import torch\nx = fast()\n"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -294,55 +293,3 @@ def _unfolded(side: Any) -> Any:
     if whole is None or flat is None or len(whole) <= len(flat) or not same(whole[-2:], flat[-2:]):
         return None
     return side.args[0]
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# As text.
-
-
-def lines(graph: Any, place: Callable[[Any], str]) -> Iterator[str]:
-    """A line for each node that computes something: ``mul_3 = mul(x, rsqrt)  # f32[2, 16, 64] model.py:42``."""
-    for node in graph.nodes:
-        if node.op == "placeholder":
-            yield f"{node.name} = input  # {kind(node)}".rstrip(" #")
-        elif node.op == "output":
-            yield f"return {_spoken(node.args[0])}"
-        else:
-            keywords = [f"{key}={_spoken(value)}" for key, value in node.kwargs.items()]
-            told = ", ".join([*map(_spoken, node.args), *keywords])
-            remark = "  ".join(part for part in (kind(node), place(node)) if part)
-            yield f"{node.name} = {name(node.target)}({told})" + (f"  # {remark}" if remark else "")
-
-
-def name(target: Any) -> str:
-    """An operator as one says it: ``mul``, ``mean``, ``fused.rms_norm``."""
-    if isinstance(target, torch._ops.OpOverload):
-        space, own = target._schema.name.split("::")
-        return str(own) if space == "aten" else f"{space}.{own}"
-    return str(getattr(target, "__name__", target))
-
-
-def kind(node: Any) -> str:
-    """Dtype and sizes: ``f32[2, 16]``."""
-    value = node.meta.get("val")
-    if isinstance(value, torch.Tensor):
-        return f"{_SHORT.get(value.dtype, str(value.dtype).removeprefix('torch.'))}{_sizes(value.shape)}"
-    return ""
-
-
-def _sizes(sizes: Any) -> str:
-    return "[" + ", ".join(map(str, sizes)) + "]"
-
-
-_SHORT = {
-    torch.float32: "f32", torch.float64: "f64", torch.float16: "f16", torch.bfloat16: "bf16", torch.int64: "i64",
-    torch.int32: "i32", torch.bool: "bool",
-}  # fmt: skip
-
-
-def _spoken(value: Any) -> str:
-    if isinstance(value, Node):
-        return str(value.name)
-    if isinstance(value, (list, tuple)):
-        return "[" + ", ".join(map(_spoken, value)) + "]"
-    return str(value).removeprefix("torch.")

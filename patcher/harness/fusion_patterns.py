@@ -6,7 +6,6 @@ makes one spelling of many first. Standard library and torch.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import inspect
 import itertools
@@ -27,17 +26,13 @@ else:
 aten = torch.ops.aten
 EPS, SCALE, FILL = 1.2345e-6, 0.1234567, -12345.0  # stand for any number: no constant of a pattern is one of them
 _HALF, _FULL = torch.bfloat16, torch.float32
-_ROOTS = (aten.rsqrt.default, aten.mean.dim)
 
 
 @dataclass(frozen=True)
 class Pattern:
     """One way to write an operator. ``how``: in words.
 
-    ``anchors``: operators that a near miss is looked for from; the first one is in every match.
-
-    ``scalars``: arguments that are numbers, with what stands for any. ``own``: as PyTorch has it, for training; None
-    where it has no such operator with a backward of its own.
+    ``anchor``: an operator that is in every match. ``scalars``: arguments that are numbers, with what stands for any.
     """
 
     switch: str
@@ -45,9 +40,8 @@ class Pattern:
     search: Callable[..., Any]
     replace: Callable[..., Any]
     examples: tuple[Any, ...]
-    anchors: tuple[Any, ...]
+    anchor: Any
     scalars: dict[str, float] = field(default_factory=dict)
-    own: Callable[..., Any] | None = None
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -131,19 +125,18 @@ def _rms_norms() -> Iterator[Pattern]:
     def normal(wide: Any, eps: float) -> Any:
         return wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + eps)
 
-    def made(how: str, search: Callable[..., Any], *examples: Any, weighted: bool = True, own: bool = False) -> Pattern:
+    def made(how: str, search: Callable[..., Any], *examples: Any, weighted: bool = True) -> Pattern:
         back = how.endswith("cast back")
-        native = (lambda x, weight, eps: F.rms_norm(x, x.shape[-1:], weight, eps)) if own else None
         names = ("x", "weight", "eps") if weighted else ("x", "eps")
         replace = _named(names, lambda x, weight, eps: rms_norm(x, weight, eps, back), ("x", "weight", "eps"))
-        return Pattern("rms-norm", how, _named(names, search), replace, examples, _ROOTS, {"eps": EPS}, native)
+        return Pattern("rms-norm", how, _named(names, search), replace, examples, aten.rsqrt.default, {"eps": EPS})
 
     weight, half = _x(_FULL, 8), _x(_HALF)
     for turned in (False, True):
         yield made(
             "weight, one dtype",
             lambda x, weight, eps, turned=turned: _both_ways(normal(x, eps), weight, turned),
-            _x(), weight, own=True,
+            _x(), weight,
         )  # fmt: skip
         yield made(
             "in float32, weight inside, cast back",
@@ -202,13 +195,10 @@ def _layer_norms() -> Iterator[Pattern]:
         kind = _HALF if cast == "out" else _FULL
         examples = (_x(_HALF if cast else _FULL), *(_x(kind, 8) for _ in parts))
         names_of = ("x", *parts, "eps")
-        native = None
-        if parts and not cast:
-            native = _named(names_of, lambda *given: F.layer_norm(given[0], given[0].shape[-1:], *given[1:]), _NORM)
         yield Pattern(
             "layer-norm", ", ".join(told), _named(names_of, search, _NORM),
             _named(names_of, functools.partial(layer_norm, back=cast == "in"), _NORM),
-            examples, (*_ROOTS, aten.var.correction), {"eps": EPS}, native,
+            examples, aten.rsqrt.default, {"eps": EPS},
         )  # fmt: skip
 
 
@@ -236,22 +226,17 @@ def _gelus() -> Iterator[Pattern]:
     }
     for how, search in tanh.items():
         yield Pattern(
-            "gelu-tanh", how, search, lambda x: gelu(x, "tanh"), (_x(),), (aten.tanh.default,), {},
-            lambda x: F.gelu(x, approximate="tanh"),
+            "gelu-tanh", how, search, lambda x: gelu(x, "tanh"), (_x(),), aten.tanh.default
         )  # fmt: skip
     yield Pattern(
         "gelu-erf", "with erf", lambda x: 0.5 * x * (1 + torch.erf(x / math.sqrt(2))), lambda x: gelu(x, "none"),
-        (_x(),), (aten.erf.default,), {}, F.gelu,
+        (_x(),), aten.erf.default,
     )  # fmt: skip
 
 
 def _silus() -> Iterator[Pattern]:
-    yield Pattern(
-        "silu", "x * sigmoid(x)", lambda x: x * torch.sigmoid(x), silu, (_x(),), (aten.sigmoid.default,), {}, F.silu
-    )
-    yield Pattern(
-        "silu", "x / (1 + exp(-x))", lambda x: x / (1 + torch.exp(-x)), silu, (_x(),), (aten.exp.default,), {}, F.silu
-    )
+    yield Pattern("silu", "x * sigmoid(x)", lambda x: x * torch.sigmoid(x), silu, (_x(),), aten.sigmoid.default)
+    yield Pattern("silu", "x / (1 + exp(-x))", lambda x: x / (1 + torch.exp(-x)), silu, (_x(),), aten.exp.default)
 
 
 def _modulations() -> Iterator[Pattern]:
@@ -264,7 +249,7 @@ def _modulations() -> Iterator[Pattern]:
         yield Pattern(
             "modulate", "x * (1 + scale) + shift", _named(("x", "scale", "shift"), search),
             lambda x, scale, shift: modulate(x, scale, shift),
-            (_x(), _x(_FULL, 2, 1, 8), _x(_FULL, 2, 1, 8)), (aten.add.Tensor,),
+            (_x(), _x(_FULL, 2, 1, 8), _x(_FULL, 2, 1, 8)), aten.add.Tensor,
         )  # fmt: skip
 
 
@@ -304,9 +289,9 @@ def _ropes() -> Iterator[Pattern]:
         made = rope_half if how.startswith("halves") else rope_pairs
         names = ("x", "cos", "sin")
         replace, replace_in_float = (_named(names, functools.partial(made, back=back)) for back in (False, True))
-        yield Pattern("rope", how, _named(names, search), replace, example, (anchor,))
+        yield Pattern("rope", how, _named(names, search), replace, example, anchor)
         half = (_x(_HALF, 2, 4, 3, 8), *example[1:])
-        yield Pattern("rope", f"{how}, in float32", _named(names, in_float), replace_in_float, half, (anchor,))
+        yield Pattern("rope", f"{how}, in float32", _named(names, in_float), replace_in_float, half, anchor)
 
 
 def _attentions() -> Iterator[Pattern]:
@@ -341,7 +326,7 @@ def _attentions() -> Iterator[Pattern]:
         scalars = {name: value for name, value in (("scale", SCALE), ("fill", FILL)) if name in parts}
         yield Pattern(
             "attention", told, _named(parts, search, _ATTENTION), _named(parts, replace, _ATTENTION),
-            (q, q.transpose(-1, -2).clone(), q.clone(), *mask), (aten._softmax.default,), scalars,
+            (q, q.transpose(-1, -2).clone(), q.clone(), *mask), aten._softmax.default, scalars,
         )  # fmt: skip
 
 
@@ -356,7 +341,6 @@ PATTERNS: dict[str, Callable[[], Iterator[Pattern]]] = {
     "attention": _attentions,
 }
 SWITCHES = tuple(PATTERNS)
-IN_TRAINING = ("rms-norm", "layer-norm", "gelu-tanh", "gelu-erf", "silu")  # PyTorch has these with their backward
 
 #: PyTorch's own operators, as Dynamo's graph calls them: what needs no rewrite.
 OWN: dict[str, tuple[Any, ...]] = {
@@ -373,65 +357,29 @@ OWN: dict[str, tuple[Any, ...]] = {
 
 def forward_graph(function: Callable[..., Any], args: Any, **_: Any) -> Any:
     """The graph of a function, undecomposed, in the form that graphs have here."""
-    with _decomposed_no_further(matcher.fwd_only):
-        return fusion_form.normalised(_forward_only(function, args))
-
-
-def traced(pattern: Pattern) -> Any:
-    """A pattern's own graph, of its examples."""
-    rest = iter(pattern.examples)
-    names = inspect.signature(pattern.search).parameters
-    given = [pattern.scalars[name] if name in pattern.scalars else next(rest) for name in names]
-    with torch.no_grad():
-        return forward_graph(pattern.search, given)
-
-
-def _forward_only(function: Callable[..., Any], args: Any) -> Any:
-    known = inspect.signature(matcher.fwd_only).parameters
-    more: dict[str, Any] = {"get_decomp_fn": dict} if "get_decomp_fn" in known else {}
-    return matcher.fwd_only(function, args, **more)
-
-
-def joint_graph(function: Callable[..., Any], args: Any, **_: Any) -> Any:
-    """The same with its backward."""
-    known = inspect.signature(matcher.joint_fwd_bwd).parameters
-    more: dict[str, Any] = {"get_decomp_fn": dict} if "get_decomp_fn" in known else {}
-    with _decomposed_no_further(matcher.joint_fwd_bwd):
-        return fusion_form.normalised(matcher.joint_fwd_bwd(function, args, **more))
-
-
-@contextlib.contextmanager
-def _decomposed_no_further(tracing: Callable[..., Any]) -> Iterator[None]:
-    """Tracing that takes no table, as of releases before 2.13, takes inductor's, which is asked for here."""
-    if "get_decomp_fn" in inspect.signature(tracing).parameters:
-        yield
-        return
-    kept = matcher.select_decomp_table
+    if "get_decomp_fn" in inspect.signature(matcher.fwd_only).parameters:
+        return fusion_form.normalised(matcher.fwd_only(function, args, get_decomp_fn=dict))
+    kept = matcher.select_decomp_table  # releases before 2.13 take inductor's table, which is asked for here
     matcher.select_decomp_table = dict
     try:
-        yield
+        return fusion_form.normalised(matcher.fwd_only(function, args))
     finally:
         matcher.select_decomp_table = kept
 
 
-def register(pattern: Pattern, into: Any, noted: Callable[[Pattern, Any], bool], joint: bool = False) -> None:
+def register(pattern: Pattern, into: Any, noted: Callable[[Pattern, Any], bool]) -> None:
     """Hand a pattern to PyTorch's matcher; ``noted`` is told of each match, and says whether it is to be replaced."""
     known = inspect.signature(matcher.register_replacement).parameters
     more: dict[str, Any] = {"get_decomp_fn": dict} if "get_decomp_fn" in known else {}
     more |= {"skip_duplicates": True} if "skip_duplicates" in known else {}
-    examples = [_asking(one) if joint else one for one in pattern.examples]
-    with torch.no_grad() if not joint else contextlib.nullcontext():
+    with torch.no_grad():
         matcher.register_replacement(
             pattern.search,
-            pattern.own if joint else pattern.replace,
-            examples,
-            joint_graph if joint else forward_graph,
+            pattern.replace,
+            pattern.examples,
+            forward_graph,
             into,
             extra_check=lambda match: noted(pattern, match),
             scalar_workaround=dict(pattern.scalars),
             **more,
         )
-
-
-def _asking(example: Any) -> Any:
-    return example.clone().requires_grad_() if example.is_floating_point() else example

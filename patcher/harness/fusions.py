@@ -22,18 +22,14 @@ from typing import TYPE_CHECKING, Any
 import torch
 import torch._dynamo
 import torch._functorch.partitioners
-import torch._inductor.compile_fx
-import torch._inductor.graph
 import torch._inductor.pattern_matcher as matcher
 from torch._dynamo.backends.common import aot_autograd
-from torch._dynamo.utils import counters
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 if TYPE_CHECKING:
-    from patcher.harness import fusion_form, fusion_misses, fusion_patterns, probes
+    from patcher.harness import fusion_form, fusion_patterns, probes
 else:
     import fusion_form
-    import fusion_misses
     import fusion_patterns
     import probes
 
@@ -109,7 +105,7 @@ def own_operator(node: Any) -> str:
     target = node.target
     if target is aten.gelu.default:
         return "gelu-tanh" if node.kwargs.get("approximate") == "tanh" else "gelu-erf"
-    name = fusion_form.name(target) if node.op == "call_function" else ""
+    name = getattr(target, "_opname", "")  # of an operator, without its overload
     kept = {"silu": "silu", "silu_": "silu", "native_layer_norm": "layer-norm", "_fused_rms_norm": "rms-norm"}
     return "attention" if name.startswith("_scaled_dot_product") and "backward" not in name else kept.get(name, "")
 
@@ -120,12 +116,11 @@ def own_operator(node: Any) -> str:
 
 @dataclass
 class Match:
-    """A pattern that was found; ``joint``: with its backward, in a graph of training."""
+    """A pattern that was found."""
 
     pattern: Any
     nodes: tuple[Any, ...]
     constants: tuple[tuple[str, float], ...] = ()
-    joint: bool = False
 
 
 @dataclass
@@ -136,10 +131,9 @@ class Seen:
     origin: Origin
     training: bool
     captured: int = 0
-    before: list[str] = field(default_factory=list)
-    after: list[str] = field(default_factory=list)
+    before: tuple[int, str] = (0, "")
+    after: tuple[int, str] = (0, "")
     matches: list[Match] = field(default_factory=list)
-    misses: list[tuple[str, str, fusion_misses.Miss]] = field(default_factory=list)
     own: Counter[str] = field(default_factory=Counter)
     difference: float | None = None
     message: str = ""
@@ -148,16 +142,13 @@ class Seen:
 class FuseBackend:
     """A backend for ``torch.compile`` that looks for operators written by hand: ``backend=FuseBackend()``.
 
-    ``switches``: of ``fusion_patterns.SWITCHES``. ``place``: a node's ``file:line``. The graphs run as they were
-    captured. ``seen``: what was found, graph by graph; the rewritten graph of inference is run once beside the other.
+    ``switches``: of ``fusion_patterns.SWITCHES``. The graphs run as they were captured. ``seen``: what was found,
+    graph by graph; the rewritten graph of inference is run once beside the other.
     """
 
-    def __init__(
-        self, switches: Sequence[str] = fusion_patterns.SWITCHES, place: Callable[[Any], str] | None = None
-    ) -> None:
+    def __init__(self, switches: Sequence[str] = fusion_patterns.SWITCHES) -> None:
         self.switches, self.attempt = tuple(switches), 1
         self.seen: list[Seen] = []
-        self._place = place or (lambda node: _spoken_place(origin(node)))
         self._rewritten: Any = None
 
     def __call__(self, module: Any, inputs: Any) -> Any:
@@ -176,12 +167,8 @@ class FuseBackend:
         return _Checked(module, seen, self._rewritten)
 
     def _training(self, joint: Any, inputs: Any, **options: Any) -> Any:
-        """Look at the graph of forward and backward before it is divided; its forward part is looked at alone."""
-        seen = self._looked(_forward_part(joint, options["num_fwd_outputs"]), True)
-        try:
-            self._joint(copy.deepcopy(joint), seen)
-        except Exception as error:
-            seen.message = seen.message or _told(error)
+        """Look at the forward part of a graph of forward and backward, before that is divided."""
+        self._looked(_forward_part(joint, options["num_fwd_outputs"]), True)
         return torch._functorch.partitioners.default_partition(joint, inputs, **options)
 
     def _looked(self, module: Any, training: bool) -> Seen:
@@ -201,29 +188,21 @@ class FuseBackend:
             if switch := own_operator(node):
                 seen.own[switch] += 1
         graph = fusion_form.normalised(copy.deepcopy(module))
-        seen.before = list(fusion_form.lines(graph.graph, self._place))
+        seen.before = (_operators(graph.graph), graph.print_readable(print_output=False))
         for switch in self.switches:
-            self._apply(graph, switch, seen, joint=False)
+            self._apply(graph, switch, seen)
         graph.graph.eliminate_dead_code()
         graph.graph.lint()
         graph.recompile()
-        seen.after = list(fusion_form.lines(graph.graph, self._place))
-        seen.misses = self._missed(graph.graph)
+        seen.after = (_operators(graph.graph), graph.print_readable(print_output=False))
         for node in graph.graph.find_nodes(op="call_function", target=aten.view.default):
             node.target = aten.reshape.default  # copies that make things contiguous are no longer there
         graph.recompile()
         self._rewritten = graph
 
-    def _joint(self, joint: Any, seen: Seen) -> None:
-        """How often the patterns with their backward match, where PyTorch has an operator that has one."""
-        graph = fusion_form.normalised(joint)
-        for switch in self.switches:
-            if switch in fusion_patterns.IN_TRAINING:
-                self._apply(graph, switch, seen, joint=True)
-
-    def _apply(self, graph: Any, switch: str, seen: Seen, joint: bool) -> None:
+    def _apply(self, graph: Any, switch: str, seen: Seen) -> None:
         targets = {node.target for node in graph.graph.nodes if node.op == "call_function"}
-        if not any(pattern.anchors[0] in targets for pattern in _patterns(switch)):
+        if not any(pattern.anchor in targets for pattern in _patterns(switch)):
             return
         own: set[str] = set()
 
@@ -235,43 +214,11 @@ class FuseBackend:
             constants = tuple((key, value) for key, value in match.kwargs.items() if fusion_form.number(value))
             if dict(constants).get("fill", -math.inf) > MASKED_OUT:
                 return False
-            seen.matches.append(Match(pattern, nodes, constants, joint))
+            seen.matches.append(Match(pattern, nodes, constants))
             return True
 
-        _passes(switch, joint).apply(graph, noted)
-        if not joint:
-            seen.own[switch] += len(own)
-
-    def _missed(self, graph: Any) -> list[tuple[str, str, fusion_misses.Miss]]:
-        """Where a pattern almost matches; of each place the pattern that comes furthest."""
-        found = []
-        for node in [one for one in graph.nodes if one.op == "call_function"]:
-            best: tuple[str, str, fusion_misses.Miss] | None = None
-            for switch in self.switches:
-                if is_own(switch, node):
-                    best = None
-                    break
-                for pattern in _patterns(switch):
-                    if node.target in pattern.anchors:
-                        miss = self._laid_over(pattern, node)
-                        if miss is not None and (best is None or miss.rank > best[2].rank):
-                            best = (switch, pattern.how, miss)
-            if best is not None and best[2].differs:
-                found.append(best)
-        return _furthest(found)
-
-    def _laid_over(self, pattern: fusion_patterns.Pattern, node: Any) -> fusion_misses.Miss | None:
-        graph = _graph_of(pattern)
-        return fusion_misses.laid_over(graph, node.target, node, pattern.scalars, self._place)
-
-
-def _furthest(found: list[tuple[str, str, fusion_misses.Miss]]) -> list[tuple[str, str, fusion_misses.Miss]]:
-    """Of those that have operators in common the one that comes furthest: a pattern may have several anchors."""
-    kept: list[tuple[str, str, fusion_misses.Miss]] = []
-    for one in sorted(found, key=lambda one: one[2].rank, reverse=True):
-        if not any(set(one[2].nodes) & set(other[2].nodes) for other in kept):
-            kept.append(one)
-    return [one for one in found if one in kept]
+        _passes(switch).apply(graph, noted)
+        seen.own[switch] += len(own)
 
 
 @contextlib.contextmanager
@@ -288,13 +235,12 @@ def _unwanted(pattern: fusion_patterns.Pattern, match: Any) -> bool:
 class _Passes:
     """The patterns of a switch, traced once in a process; who is told of their matches differs from graph to graph."""
 
-    def __init__(self, switch: str, joint: bool) -> None:
+    def __init__(self, switch: str) -> None:
         self._pass = matcher.PatternMatcherPass()
         self._noted: Callable[[fusion_patterns.Pattern, Any], bool] = _unwanted
         with _outside():
             for pattern in _patterns(switch):
-                if pattern.own is not None or not joint:
-                    fusion_patterns.register(pattern, self._pass, self._note, joint)
+                fusion_patterns.register(pattern, self._pass, self._note)
 
     def _note(self, pattern: fusion_patterns.Pattern, match: Any) -> bool:
         return self._noted(pattern, match)
@@ -306,8 +252,8 @@ class _Passes:
 
 
 @functools.cache
-def _passes(switch: str, joint: bool) -> _Passes:
-    return _Passes(switch, joint)
+def _passes(switch: str) -> _Passes:
+    return _Passes(switch)
 
 
 @functools.cache
@@ -316,27 +262,12 @@ def _patterns(switch: str) -> tuple[fusion_patterns.Pattern, ...]:
         return tuple(fusion_patterns.PATTERNS[switch]())
 
 
-_GRAPHS: dict[int, Any] = {}
-
-
-def _graph_of(pattern: fusion_patterns.Pattern) -> Any:
-    """Of a pattern of ``_patterns``, which stay."""
-    if id(pattern) not in _GRAPHS:
-        with _outside():
-            _GRAPHS[id(pattern)] = fusion_patterns.traced(pattern).graph
-    return _GRAPHS[id(pattern)]
-
-
 def _told(error: BaseException) -> str:
     return f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"[:400]
 
 
 def _operators(graph: Any) -> int:
     return sum(node.op == "call_function" for node in graph.nodes)
-
-
-def _spoken_place(of: Origin) -> str:
-    return f"{of.file}:{of.line}" if of.file else ""
 
 
 def _as_it_is(module: Any, inputs: Any) -> Any:
@@ -416,297 +347,85 @@ def _apart(ours: Any, theirs: Any) -> float | None:
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# What inductor makes of the same graphs.
-
-
-@dataclass
-class Kernel:
-    """One that inductor generates, or a call of another library (``extern``).
-
-    ``lines``: of the user's code in it, each with the module that ran it.
-    """
-
-    graph: int
-    extern: bool
-    lines: frozenset[tuple[str, int, str]]
-
-
-class _EnoughError(Exception):
-    """Raised when the kernels are known: they need not be built."""
-
-
-class KernelCount:
-    """A backend that lets inductor generate its kernels and builds none: the graphs run as they were captured."""
-
-    def __init__(self) -> None:
-        self.kernels: list[Kernel] = []
-        self.graphs = 0
-
-    def __call__(self, module: Any, inputs: Any) -> Any:
-        """Compile one graph of Dynamo's."""
-        return torch._inductor.compile_fx.compile_fx(module, inputs, inner_compile=self._inner)
-
-    def _inner(self, module: Any, inputs: Any, **options: Any) -> Any:
-        run = copy.deepcopy(module)  # inductor's passes change it
-        original = torch._inductor.graph.GraphLowering.codegen
-        self.graphs += 1
-
-        def codegen(lowering: Any) -> Any:
-            original(lowering)
-            self.kernels += [_kernel(self.graphs, node) for node in lowering.scheduler.nodes if not _is_nothing(node)]
-            raise _EnoughError
-
-        torch._inductor.graph.GraphLowering.codegen = codegen
-        try:
-            torch._inductor.compile_fx.compile_fx_inner(module, inputs, **options)
-        except Exception as error:
-            if not _is_enough(error):
-                raise
-        finally:
-            torch._inductor.graph.GraphLowering.codegen = original
-        return _as_it_is(run, inputs)
-
-
-def _is_enough(error: BaseException | None) -> bool:
-    while error is not None:
-        if isinstance(error, _EnoughError):
-            return True
-        error = error.__cause__ or error.__context__
-    return False
-
-
-def _is_nothing(node: Any) -> bool:
-    return type(node).__name__.startswith("Nop")
-
-
-def _kernel(graph: int, node: Any) -> Kernel:
-    made_of = [one for part in node.get_nodes() for one in getattr(part.node, "origins", ())]
-    places = [origin(one) for one in made_of]
-    extern = type(node).__name__.startswith("Extern")
-    return Kernel(graph, extern, frozenset((place.file, place.line, place.module) for place in places if place.file))
-
-
-# ---------------------------------------------------------------------------------------------------------------------
 # The probe.
 
 
 def fusions(lab: probes.Lab) -> Json:
-    """Everything about one case: matches, near misses, graphs, scopes, and what inductor does by itself."""
-    backend = FuseBackend(place=_placing(lab))
-    whole = lab.attempt("module", functools.partial(_scope, lab, backend, _whole_model(lab, backend)), 2)
-    if whole["status"] != "ok":
-        return {"status": whole["status"], "message": whole["message"]}
-    scopes = [whole]
-    for name, way in (("class", _decorated_class), ("forward", _decorated_forward)):
-        other = FuseBackend(place=_placing(lab))
-        scopes.append(lab.attempt(name, functools.partial(_of_classes, lab, other, way), 1))
-    kernels = KernelCount()
-    inductor = lab.attempt("inductor", functools.partial(_inductor, lab, kernels))
-    shown = _Shown(lab, kernels.kernels if inductor["status"] == "ok" else None)
+    """Everything about one case: matches, graphs, and in which pass nothing is compiled any more."""
+    backend = FuseBackend()
+    passes = lab.attempt("module", functools.partial(_passes_over, lab, backend))
+    if passes["status"] != "ok":
+        return {"status": passes["status"], "message": passes["message"]}
+    shown = _Shown(lab)
     return {
         "switches": list(backend.switches),
         "train": lab.case.train,
-        "in_training": list(fusion_patterns.IN_TRAINING),
         "own": {switch: sum(seen.own[switch] for seen in backend.seen) for switch in backend.switches},
         "matches": shown.matches(backend.seen),
-        "misses": shown.misses(backend.seen),
         "graphs": [shown.graph(number, seen) for number, seen in enumerate(backend.seen, 1)],
-        "scopes": scopes,
+        "attempts": passes["attempts"],
         "limit": ATTEMPTS,
-        "inductor": inductor,
     }
 
 
-def _placing(lab: probes.Lab) -> Callable[[Any], str]:
-    shown = lab.listener._shown
-
-    def place(node: Any) -> str:
-        told = _spoken_place(origin(node))
-        return str(shown(told)) if told else ""
-
-    return place
-
-
-def _whole_model(lab: probes.Lab, backend: FuseBackend) -> Callable[[Any], Any]:
-    return lambda model: lab.case.compile(model, {"backend": backend})
-
-
-def _scope(lab: probes.Lab, backend: FuseBackend, compiled: Callable[[Any], Any]) -> Json:
-    """Passes over the calls until one compiles nothing, and what was found in their graphs."""
-    trial = probes.Trial(lab, compiled)
+def _passes_over(lab: probes.Lab, backend: FuseBackend) -> Json:
+    """Passes over the calls until one compiles nothing: how many graphs each has compiled."""
+    trial = probes.Trial(lab, lambda model: lab.case.compile(model, {"backend": backend}))
     each: list[int] = []
     while len(each) < ATTEMPTS and (not each or each[-1]):
         backend.attempt, before = len(each) + 1, len(backend.seen)
         trial._pass(None)
         each.append(len(backend.seen) - before)
-    found = Counter(match.pattern.switch for seen in backend.seen for match in seen.matches if not match.joint)
-    return {
-        "attempts": each,
-        "steady": len(each) if each and not each[-1] else None,
-        "graphs": len(backend.seen),
-        "operators": sum(seen.captured for seen in backend.seen),
-        "matches": dict(found),
-    }
-
-
-def _of_classes(lab: probes.Lab, backend: FuseBackend, way: Callable[[Any, Any], Any]) -> Json:
-    """The same with the classes of repeated blocks compiled, and nothing else; of the model where there are none."""
-    model = lab.case.build()
-    classes = _block_classes(model)
-    del model
-    kept = {one: dict(vars(one)) for one in classes}
-    try:
-        for one in classes:
-            way(one, backend)
-        told = _scope(lab, backend, lambda model: model)
-    finally:
-        for one, before in kept.items():
-            _restored(one, before)
-    return {**told, "classes": [one.__name__ for one in classes]}
-
-
-def _block_classes(model: Any) -> list[Any]:
-    return list(dict.fromkeys(type(made[0]) for _, made in probes.repeated_blocks(model))) or [type(model)]
-
-
-def _decorated_class(one: Any, backend: FuseBackend) -> None:
-    torch.compile(backend=backend)(one)
-
-
-def _decorated_forward(one: Any, backend: FuseBackend) -> None:
-    one.forward = torch.compile(backend=backend)(one.forward)
-
-
-def _restored(one: Any, before: Json) -> None:
-    for name in [name for name in vars(one) if name not in before]:
-        delattr(one, name)
-    for name, value in before.items():
-        if vars(one).get(name) is not value:
-            setattr(one, name, value)
-
-
-def _inductor(lab: probes.Lab, kernels: KernelCount) -> Json:
-    counters["inductor"].clear()
-    probes.Trial(lab, lambda model: lab.case.compile(model, {"backend": kernels}))._pass(None)
-    return {
-        "fused_attention": counters["inductor"]["fuse_attention"],
-        "graphs": [
-            {
-                "kernels": sum(one.graph == number and not one.extern for one in kernels.kernels),
-                "extern": sum(one.graph == number and one.extern for one in kernels.kernels),
-            }
-            for number in range(1, kernels.graphs + 1)
-        ],
-    }
+    return {"attempts": each}
 
 
 class _Shown:
     """What was found as figures; what is alike in the layers of a model is one."""
 
-    def __init__(self, lab: probes.Lab, kernels: list[Kernel] | None) -> None:
-        self._shown, self._kernels = lab.listener._shown, kernels
+    def __init__(self, lab: probes.Lab) -> None:
+        self._shown = lab.listener._shown
 
     def matches(self, every: Sequence[Seen]) -> list[Json]:
         """One for each switch, way to write it, and place."""
-        rows: dict[tuple[Any, ...], Json] = {}
+        rows: dict[tuple[str, ...], Json] = {}
         for seen in every:
             for match in seen.matches:
-                if not match.joint:
-                    row = self._row(seen, match.pattern.switch, match.pattern.how, match.nodes, rows)
-                    row["constants"] = dict(match.constants)
-        joints = Counter(
-            (match.pattern.switch, self._where(match.nodes)[0])
-            for seen in every
-            for match in seen.matches
-            if match.joint
-        )
-        for row in rows.values():
-            row["joint"] = joints.get((row["switch"], row["where"]), 0)
-        return self._summed(rows)
-
-    def misses(self, every: Sequence[Seen]) -> list[Json]:
-        """One for each switch, place and difference."""
-        rows: dict[tuple[Any, ...], Json] = {}
-        for seen in every:
-            for switch, how, miss in seen.misses:
-                told = [str(self._shown(text)) for text in miss.differs]
-                row = self._row(seen, switch, how, miss.nodes, rows, (tuple(told), miss.matched))
-                row.update(matched=miss.matched, of=miss.of, differs=told)
-        return self._summed(rows)
+                places = [origin(node) for node in match.nodes]
+                inside = next((place for place in places if place.owner), Origin())
+                told = {"switch": match.pattern.switch, "how": match.pattern.how, "where": self._where(places)}
+                told |= {"module": alike(inside.module)}
+                row = rows.setdefault(tuple(told.values()), {**told, "class": inside.owner, "times": 0, "graphs": []})
+                row["times"] += 1
+                row["graphs"].append(id(seen))
+                row.update(nodes=len(match.nodes), constants=dict(match.constants))
+        return [{**row, "graphs": len(set(row["graphs"]))} for row in rows.values()]
 
     def graph(self, number: int, seen: Seen) -> Json:
         """The texts are cut where they are very long."""
         return {
             "number": number,
             "attempt": seen.attempt,
-            "where": self._where_of(seen.origin),
-            "module": seen.origin.module,
+            "where": self._where([seen.origin]),
             "training": seen.training,
             "captured": seen.captured,
-            "before": _count(seen.before),
-            "after": _count(seen.after),
-            "matches": sum(not match.joint for match in seen.matches),
+            "before": seen.before[0],
+            "after": seen.after[0],
+            "matches": len(seen.matches),
             "difference": seen.difference,
             "message": str(self._shown(seen.message)),
-            "text_before": "\n".join(seen.before)[:LONGEST_TEXT],
-            "text_after": "\n".join(seen.after)[:LONGEST_TEXT],
+            "text_before": str(self._shown(seen.before[1]))[:LONGEST_TEXT],
+            "text_after": str(self._shown(seen.after[1]))[:LONGEST_TEXT],
         }
 
-    def _row(
-        self, seen: Seen, switch: str, how: str, nodes: Any, rows: dict[tuple[Any, ...], Json], more: Any = ()
-    ) -> Json:
-        where, lines = self._where(nodes)
-        places = [origin(node) for node in nodes]
-        inside = next((place for place in places if place.owner), Origin())
-        key = (switch, how, where, alike(inside.module), more)
-        row = rows.setdefault(
-            key,
-            {
-                "switch": switch,
-                "how": how,
-                "where": where,
-                "module": alike(inside.module),
-                "class": inside.owner,
-                "times": 0,
-                "graphs": set(),
-                "nodes": len(nodes),
-                "kernels": set(),
-            },
-        )
-        row["times"] += 1
-        row["kernels"] |= lines
-        row["graphs"].add(id(seen))
-        return row
-
-    def _summed(self, rows: dict[tuple[Any, ...], Json]) -> list[Json]:
-        counts = [{"graphs": len(row["graphs"]), "kernels": self._touched(row["kernels"])} for row in rows.values()]
-        return [{**row, **count} for row, count in zip(rows.values(), counts, strict=True)]
-
-    def _where(self, nodes: Any) -> tuple[str, frozenset[tuple[str, int, str]]]:
-        """``file:first-last``, and all lines."""
-        places = [place for place in map(origin, nodes) if place.file]
-        if not places:
-            return "", frozenset()
-        file = Counter(place.file for place in places).most_common(1)[0][0]
-        lines = sorted({place.line for place in places if place.file == file})
+    def _where(self, places: Sequence[Origin]) -> str:
+        """``file:first-last``."""
+        known = [place for place in places if place.file]
+        if not known:
+            return ""
+        file = Counter(place.file for place in known).most_common(1)[0][0]
+        lines = sorted({place.line for place in known if place.file == file})
         told = str(self._shown(f"{file}:{lines[0]}"))
-        told += f"-{lines[-1]}" if lines[-1] != lines[0] else ""
-        return told, frozenset((place.file, place.line, place.module) for place in places)
-
-    def _where_of(self, of: Origin) -> str:
-        told = _spoken_place(of)
-        return str(self._shown(told)) if told else ""
-
-    def _touched(self, lines: set[tuple[str, int, str]]) -> Json | None:
-        """How many kernels of inductor's these lines are in, in all graphs; None where it was not tried."""
-        if self._kernels is None:
-            return None
-        touched = [kernel for kernel in self._kernels if kernel.lines & lines]
-        return {"generated": sum(not k.extern for k in touched), "extern": sum(k.extern for k in touched)}
-
-
-def _count(lines: Sequence[str]) -> int:
-    return sum(not line.startswith("return ") and " = input" not in line for line in lines)
+        return told + (f"-{lines[-1]}" if lines[-1] != lines[0] else "")
 
 
 probes.PROBES["fusions"] = fusions

@@ -28,7 +28,7 @@ _TOOL = "fix-compile"
 _PROGRAMS = (
     WORKER, "failures.py", "leaves.py", "listener.py", "overlay.py", "passes.py", "running_case.py", "run.py",
     "differences.py", "pairs.py", "precision.py", "replaying.py", "probes.py", "forks.py", "parent.py", "fusions.py",
-    "fusion_form.py", "fusion_misses.py", "fusion_patterns.py",
+    "fusion_form.py", "fusion_patterns.py",
 )  # fmt: skip
 _FOLDERS = ("patched", "original", "tree", "cases", "work")  # of an exported folder; the worker makes the last
 
