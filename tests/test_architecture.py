@@ -198,7 +198,8 @@ WALLS: dict[str, set[str]] = {
     "patcher.harness.trees": {"patcher.git"},
     "patcher.harness.packages": set(),
     "patcher.harness.carried": {"patcher.harness.plan"},
-    "patcher.harness.measured": set(),
+    "patcher.decode": set(),
+    "patcher.harness.measured": {"patcher.decode"},
     "patcher.harness.compare": {"patcher.harness.measured"},
     # what is carried to another machine needs nothing else of ours
     "patcher.harness.run": {"patcher.harness.forks"},

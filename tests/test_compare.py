@@ -466,7 +466,7 @@ def test_reading_what_a_failed_run_leaves() -> None:
     told = document(toy(oe=failing("timeout")), tree=None)
     told["environment"] = {}
     results = from_json(told)
-    assert (results.environment.torch, results.commit, results.cases[0].variants[0].figures) == ("", None, None)
+    assert (results.environment.torch, results.tree.commit, results.cases[0].variants[0].figures) == ("", None, None)
 
 
 def test_float64_needs_no_figures() -> None:
@@ -483,18 +483,18 @@ DAMAGED: list[tuple[tuple[str | int, ...], Any, str]] = [
     (("schema",), 2, "the schema of the results is 2; this version reads schema 1"),
     (("schema",), True, "the schema of the results is True; this version reads schema 1"),
     (("schema",), MISSING, "the schema of the results is missing; this version reads schema 1"),
-    (("plan",), MISSING, "plan is missing"),
+    (("plan",), MISSING, "plan.tool is missing"),
     (("plan",), [1], "plan must be a table, not [1]"),
     (("plan", "modes"), [], "plan.modes is empty"),
-    (("plan", "modes"), [1], "plan.modes must be a list of strings, not [1]"),
+    (("plan", "modes"), [1], "plan.modes[0] must be a string, not 1"),
     (("plan", "promise"), "none", "plan.promise must be one of bitwise, tolerance, not 'none'"),
     (("plan", "quick"), 1, "plan.quick must be true or false, not 1"),
-    (("plan", "overlay", 0, "changed"), [[1]], "plan.overlay[0].changed must be a list of pairs of lines, not [1]"),
+    (("plan", "overlay", 0, "changed"), [[1]], "plan.overlay[0].changed[0] must be a list of 2, not [1]"),
     (("seconds",), True, "seconds must be a number, not True"),
     (("seconds",), "long", "seconds must be a number, not 'long'"),
     (("seconds",), 10**400, "seconds must be a number, not 1000"),
     (("cases",), {}, "cases must be a list, not {}"),
-    (("cases",), [1], "cases must be a list of tables, not 1"),
+    (("cases",), [1], "cases[0] must be a table, not 1"),
     ((*CASE, "name"), 3, "cases[0].name must be a string, not 3"),
     ((*CASE, "tolerance"), "nan", "cases[0].tolerance must be a number from 0, not nan"),
     ((*CASE, "tolerance"), -1, "cases[0].tolerance must be a number from 0, not -1.0"),

@@ -45,9 +45,7 @@ def results(*variants: Measurement, probe: ProbeResult | None = None, overlay: b
     case = CaseResult("m", 1e-3, False, "cpu", None, variants, (), probes=(probe,) if probe else ())
     patched = (PatchedFile("a.py", "", ""),) if overlay else ()
     environment = Environment("2.13", "3.11", "cpu", None, "Linux", 1)
-    return Results(
-        "t", (), None, None, "", ("default",), "inductor", "bitwise", False, patched, environment, "", 1.0, (case,)
-    )
+    return Results(overlay=patched, environment=environment, seconds=1.0, cases=(case,))
 
 
 def variant(

@@ -124,7 +124,7 @@ def changes(told: str, case: str = "toy") -> list[str]:
 
 def test_what_was_removed_and_what_remains() -> None:
     after = [{**BREAKS[0], "where": "m.py:28", "count": 1}, {"where": "n.py:1", "reason": "new one", "count": 2}]
-    skips = [{"reason": "mutated inputs", "count": 13}]
+    skips = [{"where": "", "reason": "mutated inputs", "count": 13}]
     case = toy(
         oc={"breaks": BREAKS, "recompiles": [GUARD], "limit_hits": [GUARD], "dropped_frames": [BREAKS[2]]},
         pc={"breaks": after, "recompiles": [{**GUARD, "count": 13}], "cudagraph_skips": skips},

@@ -24,12 +24,21 @@ COMPILED = {
     "recompiles": [{"function": "f", "where": "m.py:3", "guard": "x == 1"}],
     "limit_hits": [],
     "dropped_frames": [],
-    "cudagraph_skips": [{"reason": "mutated inputs"}],
+    "cudagraph_skips": [{"where": "", "reason": "mutated inputs"}],
 }
 
 
 def read(variant: Mapping[str, Any] = {}, **case: Any) -> Any:
-    told = {"name": "m", "tolerance": 0.1, "variants": [{**COMPILED, **variant}], "comparisons": [], **case}
+    told = {
+        "name": "m",
+        "tolerance": 0.1,
+        "train": False,
+        "device": None,
+        "dtype": None,
+        "variants": [{**COMPILED, **variant}],
+        "comparisons": [],
+        **case,
+    }
     plan = {
         "tool": "t",
         "command": [],
@@ -46,8 +55,8 @@ def read(variant: Mapping[str, Any] = {}, **case: Any) -> Any:
 def test_what_older_results_do_not_have() -> None:
     case = read()
     (variant,) = case.variants
-    assert (case.repeated, case.repeated_status, case.repeated_message, case.probes) == (None, None, "", ())
-    assert (variant.reused, variant.trace, variant.figures.origins) == (False, "", ())
+    assert (case.repeated, case.probes) == (None, ())
+    assert (variant.trace, variant.figures.origins) == ("", ())
     assert variant.figures.breaks == (Site("m.py:7", "no"),)
     assert variant.figures.recompiles == (Recompile("f", "m.py:3", "x == 1"),)
 
@@ -69,15 +78,15 @@ def test_details() -> None:
     )
     assert figures.recompiles == figures.limit_hits == (Recompile("f", "m.py:3", "x == 1", 5, "m.py:4"),)
     assert figures.origins == (Origin("m.py:7", "f", True, False, 1, 2, 3, 0.5, None),)
-    assert (variant.reused, variant.trace) == (True, "/t/1-m/default")
+    assert variant.trace == "/t/1-m/default"
 
 
 def test_a_second_run() -> None:
     told = {key: value for key, value in COMPILED.items() if key not in ("tree", "kind", "mode")}
-    case = read(repeated={**told, "launches": 9})
-    assert (case.repeated_status, case.repeated.launches, case.repeated.breaks[0].where) == ("ok", 9, "m.py:7")
-    case = read(repeated={"status": "timeout", "message": "did not end"})
-    assert (case.repeated_status, case.repeated, case.repeated_message) == ("timeout", None, "did not end")
+    again = read(repeated={**told, "launches": 9}).repeated
+    assert (again.status, again.figures.launches, again.figures.breaks[0].where) == ("ok", 9, "m.py:7")
+    again = read(repeated={"status": "timeout", "message": "did not end"}).repeated
+    assert (again.status, again.figures, again.message) == ("timeout", None, "did not end")
     with pytest.raises(ResultsError, match=r"cases\[0\]\.repeated\.counts is missing"):
         read(repeated={"status": "ok"})
 

@@ -149,9 +149,7 @@ class Bench:
         compared = tuple(Comparison(tree, kind, "default", Distance(True, 0.0, 0.0)) for tree, kind in kinds)
         case = CaseResult("program", 1e-3, False, "cpu", None, tuple(variants), compared, blocks=self.blocks)
         environment = Environment("2.13.0", "3.11", "cpu", self.cuda, "Linux", 1, 2**37)
-        results = Results(
-            "", (), None, None, "", ("default",), options.backend, "bitwise", True, (), environment, "", 1.0, (case,)
-        )
+        results = Results(backend=options.backend, quick=True, environment=environment, seconds=1.0, cases=(case,))
         status_: VerdictStatus = "equivalent" if patched is None or patched.equal else "different"
         judged = Judgement((CaseVerdict("program", "default", status_, () if status_ == "equivalent" else ("off",)),))
         return State(tuple(files), results, judged, (), ())

@@ -204,9 +204,7 @@ class Table:
         )
         case = CaseResult("case", 1e-3, False, None, None, variants, ())
         nowhere = Environment("2.13", "3.11", "cpu", None, "", 1)
-        results = Results(
-            "fix-compile", (), None, None, "", ("default",), "eager", "bitwise", True, (), nowhere, "", 1.0, (case,)
-        )
+        results = Results(backend="eager", quick=True, environment=nowhere, seconds=1.0, cases=(case,))
         status = self.costs.get(key) or self.costs[""]
         judgement = Judgement((Verdict("case", "default", status.status, ("outputs differ",)),))
         seen_ = [Seen("case", figures, {}) for figures in (self.figures(""), self.figures(key))]

@@ -153,7 +153,7 @@ def searched(analysis: Any, bench: Any, settings: Settings, quick: bool = True, 
 
 def results(*cases: CaseResult) -> Results:
     nowhere = Environment("2.13", "3.11", "cpu", None, "", 1)
-    return Results("", (), None, None, "", ("default",), "eager", "bitwise", True, (), nowhere, "", 1.0, cases)
+    return Results(backend="eager", quick=True, environment=nowhere, seconds=1.0, cases=cases)
 
 
 def outcomes(one: Optimizer) -> dict[str, str]:

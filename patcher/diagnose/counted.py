@@ -82,7 +82,7 @@ def differing(
     case: CaseResult, mode: str, count: Callable[[Figures], Mapping[Key, Group]]
 ) -> list[tuple[Group, int, int]]:
     """What a second run of the original did otherwise than the first: how often in either."""
-    first, again = case.variant("original", "compiled", mode).figures, case.repeated
+    first, again = case.variant("original", "compiled", mode).figures, case.repeated.figures if case.repeated else None
     if first is None or again is None:
         return []
     once, twice = count(first), count(again)

@@ -251,7 +251,7 @@ class Whole:
     def _steady(self) -> frozenset[Key] | None:
         """The causes that a second run showed too, or could not show; None when not every case was run again."""
         cases = self.twice.results.cases
-        again = [Seen(case.name, case.repeated, {}) for case in cases if case.repeated]
+        again = [Seen(c.name, c.repeated.figures, {}) for c in cases if c.repeated and c.repeated.figures]
         if len(again) < len(cases):
             return None
         first = groups(self.twice.before, self.places)
@@ -322,8 +322,8 @@ class Whole:
             told.append(f"{case.name}: the original does not repeat its own results: {why}")
         twice = next(other for other in self.twice.results.cases if other.name == case.name)
         mode = self.twice.results.modes[0]
-        if twice.repeated_status not in (None, "ok", "skipped"):
-            told.append(f"{case.name}: a second run of the original compiled ended otherwise: {twice.repeated_message}")
+        if twice.repeated and twice.repeated.status not in ("ok", "skipped"):
+            told.append(f"{case.name}: a second run of the original compiled ended otherwise: {twice.repeated.message}")
         for group, *counts in differing(twice, mode, functools.partial(self._count, case.name)):
             told.append(
                 f"{case.name}: not the same in a second run ({counts[0]} times, then {counts[1]}): {_where(group)}"

@@ -96,7 +96,8 @@ def judge(results: Results, tolerance: float | None = None) -> Judgement:
     for case in results.cases:
         asked = case.tolerance if tolerance is None else tolerance
         exact = results.promise == "bitwise" and not _noisy(case)
-        verdicts += [_verdict(_Trial(case, mode, asked, exact, files, results.settings)) for mode in results.modes]
+        settings = tuple(map(str, results.settings))
+        verdicts += [_verdict(_Trial(case, mode, asked, exact, files, settings)) for mode in results.modes]
     return Judgement(tuple(verdicts), _unexercised(results, files))
 
 

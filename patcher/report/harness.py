@@ -419,9 +419,9 @@ def environment_lines(results: Results) -> list[str]:
     more = ", ".join(part for part in (cuda, place.platform, threads) if part)
     facts.append(f"device {place.device or '?'}" + (f" ({more})" if more else ""))
     facts.append(f"backend {results.backend}, mode {', '.join(results.modes)}" + (", quick" if results.quick else ""))
-    commit = results.commit[:12] if results.commit else "not in git"
-    changed = " with uncommitted changes" if results.dirty else ""
-    facts.append(f"tree {commit}{changed}, patch {results.digest[:12] or '?'}")
+    commit = results.tree.commit[:12] if results.tree.commit else "not in git"
+    changed = " with uncommitted changes" if results.tree.dirty else ""
+    facts.append(f"tree {commit}{changed}, patch {results.tree.digest[:12] or '?'}")
     facts.append(f"{results.tool}, {results.started}, {results.seconds:.0f} s")
     return [_one_line(fact, _WIDTH) for fact in facts]
 
