@@ -82,7 +82,7 @@ def recorded(
 
 def with_budgets(told: Told, request: Request, paths: Sequence[str], command: Sequence[str]) -> Told:
     """The end of a call that has measured, with the budgets of its cases recorded as the tree is now."""
-    if told.status not in (OK, FINDINGS) or request.export is not None:
+    if told.status not in (OK, FINDINGS):
         return replace(told, err=(*told.err, "no budget was recorded"))
     try:
         return replace(told, err=(*told.err, *recorded(request, paths, command)))
@@ -115,7 +115,7 @@ def _counted(
         need_torch(request.python)
         with scratch() as folder:
             results = from_json(run(plan.write(folder, (), (case,), options), request.python, progress))
-    except (RunError, ResultsError, plan.PlanError, OSError) as error:
+    except (RunError, ResultsError, OSError) as error:
         raise BudgetError(f"{case.name}: {error}") from None
     (told,) = results.cases
     for variant in (told.variant("original", "eager"), told.variant("original", "compiled", options.modes[0])):

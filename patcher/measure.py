@@ -15,7 +15,6 @@ from patcher.backup import BackupError
 from patcher.calls import FAILURE, FINDINGS, INTERRUPTED, OK, Told, complaints
 from patcher.changes import Change
 from patcher.harness import plan
-from patcher.harness.carried import CarriedError, load
 from patcher.harness.cases import Case
 from patcher.harness.compare import Judgement, judge
 from patcher.harness.measured import Results, ResultsError, from_json
@@ -41,8 +40,7 @@ class Request:
 
     ``wide``: the report may be wider than 80 columns.
 
-    ``export`` and ``imported``: a folder to carry to another machine, and one that has come back. ``python``: the
-    interpreter that has the model's dependencies.
+    ``python``: the interpreter that has the model's dependencies.
     ``change``: what is judged in the place of our own patch; nothing of it is written.
     """
 
@@ -56,8 +54,6 @@ class Request:
     seconds: float | None = None
     memory: int | None = None
     tolerance: float | None = None
-    export: Path | None = None
-    imported: Path | None = None
     wide: bool = True
     change: Change | None = None
 
@@ -78,10 +74,10 @@ def test(
     """
     errors = tuple(complaints(outcome))
     if not any(result.changed for result in outcome.results):
-        if outcome.failed or request.export is not None or request.imported is not None:
+        if outcome.failed:
             return _nothing(outcome, format_, errors)
         return _as_it_is(outcome, request, options_for(outcome.results, request, paths, command), format_, progress)
-    if write is not None and request.export is None:
+    if write is not None:
         changed = [result.path for result in outcome.results if result.changed and not installed(result, request)]
         locked = [f"{path}: error: {why}; nothing was measured" for path in changed if (why := atomic.why_not(path))]
         if locked:
@@ -90,14 +86,12 @@ def test(
     if write is not None and _without_compiler(request, options):
         return Told(FAILURE, err=(*errors, f"--test: error: {NO_COMPILER} (your files are as they were)"))
     try:
-        if request.export is not None:
-            return _exported(outcome, request, options, errors)
         document = _document(outcome, request, options, progress)
         results = from_json(document)
         judgement = judge(results, request.tolerance)
     except KeyboardInterrupt:
         return Told(INTERRUPTED, err=(*errors, "interrupted; nothing was changed"))
-    except (RunError, CarriedError, ResultsError, plan.PlanError, OSError) as error:
+    except (RunError, ResultsError, OSError) as error:
         return Told(FAILURE, err=(*errors, f"--test: error: {error} (your files are as they were)"))
     return _told(outcome, results, judgement, format_, write, request, _without_compiler(request, options))
 
@@ -142,7 +136,7 @@ def _as_it_is(
         results = from_json(_document(outcome, request, options, progress))
     except KeyboardInterrupt:
         return Told(INTERRUPTED, err=("interrupted; nothing was changed",))
-    except (RunError, ResultsError, plan.PlanError, OSError) as error:
+    except (RunError, ResultsError, OSError) as error:
         return Told(FAILURE, err=(f"--test: error: {error}",))
     told, runs = as_it_is(results)
     status = OK if runs else FAILURE
@@ -167,7 +161,7 @@ NO_COMPILER = "there is no C++ compiler (g++, clang++ or CXX) with Python's head
 
 def _without_compiler(request: Request, options: plan.Options) -> str:
     """The line that says why inductor was not used, when the user has not chosen that."""
-    if request.backend or request.imported is not None or options.backend == "inductor":
+    if request.backend or options.backend == "inductor":
         return ""
     return (
         "No C++ compiler (g++, clang++, or CXX) with Python's headers: compiled with\n"
@@ -239,39 +233,16 @@ def options_for(
         quick=request.quick,
         verbose=request.verbose,
         seconds=seconds,
-        memory=request.memory or (None if request.export else available_memory()),
+        memory=request.memory or available_memory(),
         on_disk=change.on_disk if change else "",
         replay=_REPLAY_SECONDS if change else 0.0,
     )
 
 
-def _exported(outcome: Outcome, request: Request, options: plan.Options, errors: tuple[str, ...]) -> Told:
-    return Told(FAILURE if outcome.failed else OK, exported(outcome.results, request, options), errors)
-
-
-def exported(results: Sequence[FileResult], request: Request, options: plan.Options) -> str:
-    """Write the folder to carry, and tell what to do with it. Raises ``PlanError``."""
-    assert request.export is not None
-    left_out = plan.export(request.export, results, request.cases, options)
-    lines = [
-        f"{request.export} holds all that is needed; on the other machine, in that folder:",
-        f"  python {plan.WORKER} {plan.PLAN}",
-        f"then bring {plan.RESULTS} back into it and repeat the call here with --import-results {request.export}",
-        *(f"left out: {name}" for name in left_out),
-    ]
-    return "".join(f"{line}\n" for line in lines)
-
-
 def _document(
     outcome: Outcome, request: Request, options: plan.Options, progress: Progress | None
 ) -> dict[str, object]:
-    """The measurement: of now, or one that has come back from another machine."""
-    if request.imported is not None:
-        document = load(request.imported)
-        measured = document["plan"].get("tree", {}).get("digest")
-        if measured != plan.digest(outcome.results, options):
-            raise CarriedError(f"{request.imported}: is of another patch than the one that is made here and now")
-        return document
+    """The measurement, as ``results.json`` has it."""
     need_torch(request.python)
     with scratch() as folder:
         return run(plan.write(folder, outcome.results, request.cases, options), request.python, progress)
@@ -293,7 +264,7 @@ def need_torch(python: str) -> None:
 
 def _standard_backend(request: Request) -> str:
     """Inductor, unless it would need a C++ compiler or Python's headers and there are none."""
-    if shutil.which("nvidia-smi") or request.export is not None:
+    if shutil.which("nvidia-smi"):
         return "inductor"
     named = os.environ.get("CXX", "").split()[:1]
     compiler = next(filter(shutil.which, named or ("g++", "clang++", "c++")), None)

@@ -52,8 +52,6 @@ _TEST = (
     click.option("--lock", is_flag=True, help="--test: Record what the cases cost now in fix-compile.lock."),
     click.option("--against", metavar="REV", help="--test: Judge all that differs from this git revision."),
     click.option("--wide", is_flag=True, help="--test: Tables as wide as they are (always so in files and pipes)."),
-    click.option("--export", type=click.Path(file_okay=False), metavar="DIR", help="--test: For another machine."),
-    click.option("--import-results", type=click.Path(), metavar="DIR", help="--test: What came back from there."),
 )
 
 
@@ -112,17 +110,9 @@ def request_from(asked: Mapping[str, Any], config: Config, checks: bool = False)
         if checks and not asked["case"] and any(asked[name] for name in _COUNTING):
             raise click.UsageError("--verify-only counts a case: --case names it")
         return _request(asked, config, "--case: ") if checks and asked["case"] else None
-    if asked["export"] and asked["import_results"]:
-        raise click.UsageError("--export and --import-results exclude each other")
     if asked["patch"] and asked["against"]:
         raise click.UsageError("--patch and --against exclude each other")
-    without = bool(asked["import_results"])
-    return replace(
-        _request(asked, config, "--test: ", without),
-        wide=asked["wide"] or not sys.stdout.isatty(),
-        export=_path(asked["export"]),
-        imported=_path(asked["import_results"]),
-    )
+    return replace(_request(asked, config, "--test: "), wide=asked["wide"] or not sys.stdout.isatty())
 
 
 def change_from(asked: Mapping[str, Any], request: Request, paths: Sequence[str]) -> Change:
@@ -174,7 +164,3 @@ def _request(asked: Mapping[str, Any], config: Config, call: str, without_cases:
 def located(request: Request | None) -> Sequence[str]:
     """The folders of the installed packages to patch."""
     return [] if request is None else [str(folder) for folder in request.packages.values()]
-
-
-def _path(text: str | None) -> Path | None:
-    return None if text is None else Path(text)

@@ -197,7 +197,6 @@ WALLS: dict[str, set[str]] = {
     },
     "patcher.harness.trees": {"patcher.git"},
     "patcher.harness.packages": set(),
-    "patcher.harness.carried": {"patcher.harness.plan"},
     "patcher.decode": set(),
     "patcher.harness.measured": {"patcher.decode"},
     "patcher.harness.compare": {"patcher.harness.measured"},
@@ -534,9 +533,8 @@ WALLS: dict[str, set[str]] = {
         "patcher.settings",
         "patcher.version",
     },
-    "patcher.fleet.errand": set(),  # what is sent to a worker
     "patcher.fleet.local": {"patcher.fleet", "patcher.rule"},
-    "patcher.fleet.scheduled": {"patcher.fleet", "patcher.harness", "patcher.results", "patcher.rule"},
+    "patcher.fleet.scheduled": {"patcher.fleet", "patcher.rule"},
     "patcher.fleet.call": {
         "patcher.calls",
         "patcher.fleet",

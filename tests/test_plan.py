@@ -7,17 +7,16 @@ import os
 import subprocess
 import sys
 import zipfile
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from patcher.harness import plan, trees
+from patcher.harness import plan
 from patcher.harness.cases import Case
 from patcher.harness.packages import PackageError, locate
-from patcher.harness.plan import Options, PlanError, changed, digest, export, write
-from patcher.harness.trees import commit, copy_tree, needed, roots
+from patcher.harness.plan import Options, changed, digest, write
+from patcher.harness.trees import commit, roots
 from patcher.results import FileResult
 
 HARNESS = Path(plan.__file__).parent
@@ -196,8 +195,7 @@ def test_a_plan_for_this_machine(tmp_path: Path) -> None:
         "seconds": 30,
         "memory": 2**30,
     }
-    assert files_in(tmp_path / "out") == {"plan.json", *PROGRAMS, "patched/00001.model.py"}
-    assert (tmp_path / "out/worker.py").read_bytes() == (HARNESS / "worker.py").read_bytes()
+    assert files_in(tmp_path / "out") == {"plan.json", "patched/00001.model.py"}
     assert model.read_bytes() == OLD
 
 
@@ -208,11 +206,6 @@ def test_what_is_asked_for_is_in_the_plan(tmp_path: Path, monkeypatch: pytest.Mo
     asked = {"repeat": True, "keep": True, "probes": ["fullgraph"]}
     assert asked.items() <= document.items()
     assert (document["reuse"], document["trace"]) == (str(tmp_path / "a/work"), str(tmp_path / "t"))
-    tree(tmp_path, "p/m.py")
-    export(tmp_path / "carried", patched(tmp_path / "p/m.py"), [], replace(options, paths=(str(tmp_path / "p"),)))
-    document = read(tmp_path / "carried/plan.json")
-    assert (document["repeat"], document["trace"], document["probes"]) == (True, "trace", ["fullgraph"])
-    assert not {"reuse", "keep"} & document.keys()
 
 
 def test_what_a_case_leaves_open_is_null(tmp_path: Path) -> None:
@@ -278,18 +271,6 @@ def test_files_of_installed_packages_are_found_by_the_package(tmp_path: Path) ->
     assert document["path"] == [str(site)]
 
 
-def test_installed_packages_are_not_exported_but_a_module_is(tmp_path: Path) -> None:
-    site, options = installed(tmp_path)
-    results = patched(site / "big/models/llama.py", site / "single.py")
-    (site / "single.py").write_bytes(OLD)
-    assert export(tmp_path / "out", results, [], options) == ()
-    copied = {file for file in files_in(tmp_path / "out") if file.startswith(("tree/", "cases/"))}
-    assert copied == {"tree/0/env/lib/site-packages/single.py"}
-    assert [e.get("package") for e in read(tmp_path / "out/plan.json")["overlay"]] == ["big", None]
-    with pytest.raises(PlanError, match=r"holds installed packages.*--package"):
-        export(tmp_path / "other", [], [], Options(paths=(str(site),)))
-
-
 def test_the_digest_names_the_patch(tmp_path: Path) -> None:
     tree(tmp_path, "p/a.py", "p/b.py", "q/a.py", "q/b.py")
     one, two = patched(tmp_path / "p/a.py", tmp_path / "p/b.py"), patched(tmp_path / "q/a.py", tmp_path / "q/b.py")
@@ -302,164 +283,6 @@ def test_the_digest_names_the_patch(tmp_path: Path) -> None:
     assert digest(patched(tmp_path / "p/a.py", tmp_path / "p/b.py", after=NEW + b"\n"), here) != named
     assert digest(one, Options(base=str(tmp_path))) != named
     assert named == "4170804ff1ddee3f7443d4a73a0fc5e54517375607611d9a3327c83d18b2ea27"
-
-
-def test_an_exported_folder_holds_everything(tmp_path: Path) -> None:
-    project = tmp_path / "p"
-    tree(project, "pyproject.toml", ".git/config", "src/pkg/__init__.py", "src/pkg/m.py", "src/pkg/data.json")
-    tree(project, "src/pkg/__pycache__/m.pyc", "src/other/__init__.py", "tests/test_m.py", "src/unused/__init__.py")
-    (project / "src/pkg/__init__.py").write_text("import other.deep, json\nfrom . import m\nimport missing\n")
-    (project / "src/pkg/weights.bin").write_bytes(bytes(trees.LARGEST + 1))
-    inside = case_in(project / "cases/vision.py", "from pkg import m\nfrom shapes import x\n")
-    tree(project, "cases/shapes.py", "cases/notes.txt")
-    outside = case_in(tmp_path / "mine/text.py")
-    tree(tmp_path, "mine/more.py", "mine/sub/not.py", "mine/big.bin")
-    options = Options(("fix-compile",), str(project), (str(project / "src/pkg"),))
-    left = export(tmp_path / "out", patched(project / "src/pkg/m.py"), [inside, outside], options)
-    assert left == ("src/pkg/weights.bin",)
-    assert files_in(tmp_path / "out") == {
-        "plan.json",
-        *PROGRAMS,
-        "patched/00001.m.py",
-        "tree/0/src/pkg/__init__.py",
-        "tree/0/src/pkg/m.py",
-        "tree/0/src/pkg/data.json",
-        "tree/0/src/other/__init__.py",
-        "tree/0/cases/vision.py",
-        "tree/0/cases/shapes.py",
-        "cases/0/text.py",
-        "cases/0/more.py",
-    }
-    document = read(tmp_path / "out/plan.json")
-    assert str(tmp_path) not in json.dumps(document)
-    assert document["base"] == "tree/0"
-    assert document["path"] == ["tree/0/src", "tree/0", "tree/0/cases", "cases/0"]
-    assert [case["file"] for case in document["cases"]] == ["tree/0/cases/vision.py", "cases/0/text.py"]
-    [entry] = document["overlay"]
-    assert (entry["file"], entry["shown"]) == ("tree/0/src/pkg/m.py", "src/pkg/m.py")
-
-
-def test_an_exported_folder_can_be_carried_elsewhere(tmp_path: Path) -> None:
-    tree(tmp_path, "p/models/m.py", "p/models/more.py")
-    case = case_in(tmp_path / "p/case.py")
-    options = Options(base=str(tmp_path / "p"), paths=(str(tmp_path / "p/models"),))
-    export(tmp_path / "out", patched(tmp_path / "p/models/m.py"), [case], options)
-    there = (tmp_path / "out").rename(tmp_path / "there")
-    (tmp_path / "p").rename(tmp_path / "gone")
-    document = read(there / "plan.json")
-    [entry] = document["overlay"]
-    assert entry["file"] == "tree/0/models/m.py"
-    assert plan._sha256((there / entry["file"]).read_bytes()) == entry["before"]
-    assert plan._sha256((there / entry["patched"]).read_bytes()) == entry["after"]
-    assert document["path"] == ["tree/0/models", "tree/0"]
-    assert (there / document["cases"][0]["file"]).is_file()
-    imported = "import sys; sys.path[:0] = sys.argv[1:]; import models.m as a, m as b; print(a.__file__, b.__file__)"
-    (there / entry["file"]).write_text("")
-    roots_there = [str(there / root) for root in document["path"]]
-    said = subprocess.run([sys.executable, "-c", imported, *roots_there], capture_output=True, text=True, check=True)
-    assert said.stdout.split() == [str(there / "tree/0/models/m.py")] * 2
-
-
-def test_a_named_file_brings_the_modules_beside_it_and_what_they_import(tmp_path: Path) -> None:
-    tree(
-        tmp_path, "h/model.py", "h/layers.py", "h/lib/__init__.py", "h/secret.txt", "h/unrelated/x.py", "h/clone/.git/"
-    )
-    tree(tmp_path, "h/clone/c.py", "h/ns/sub/y.py", "h/empty/")
-    (tmp_path / "h/layers.py").write_text(
-        "from lib.deep import a\nimport clone, ns.sub as b, empty\nif 1:\n  import os"
-    )
-    export(tmp_path / "out", patched(tmp_path / "h/model.py"), [], Options(base=str(tmp_path / "elsewhere")))
-    copied = {file for file in files_in(tmp_path / "out") if file.startswith("tree/")}
-    expected = {"model.py", "layers.py", "lib/__init__.py", "ns/sub/y.py"}
-    assert copied == {f"tree/0/h/{name}" for name in expected}
-
-
-def test_imports_are_followed_through_modules(tmp_path: Path) -> None:
-    tree(tmp_path, "a.py", "b.py", "c.py", "d.py", "site-packages/e.py")
-    (tmp_path / "a.py").write_text("import b\nimport sys, e")
-    (tmp_path / "b.py").write_text("try:\n\tfrom c import (x)\nexcept ImportError: syntax error\n")
-    (tmp_path / "c.py").write_text("import a\nfrom .d import y\nx = 'import d'\nimport json")
-    tree(tmp_path, "json.py")
-    found = needed([tmp_path / "a.py"], [tmp_path, tmp_path / "site-packages"])
-    assert found == (tmp_path / "a.py", tmp_path / "b.py", tmp_path / "c.py")
-
-
-def test_an_export_into_the_exported_folder(tmp_path: Path) -> None:
-    tree(tmp_path, "pyproject.toml", "m.py", "build/lib/m.py", "env/pyvenv.cfg", "env/x.py", "build_tools/t.py")
-    options = Options(base=str(tmp_path), paths=(str(tmp_path),))
-    for name in ("first", "second", "first"):
-        results = patched(tmp_path / "m.py", tmp_path / "build/lib/m.py")
-        left = export(tmp_path / name, results, [], options)
-        assert left == ("build/lib/m.py",)
-        copied = {file for file in files_in(tmp_path / name) if file.startswith("tree/")}
-        assert copied == {"tree/0/pyproject.toml", "tree/0/m.py", "tree/0/build_tools/t.py"}
-        assert [entry["file"] for entry in read(tmp_path / name / "plan.json")["overlay"]] == ["tree/0/m.py"]
-
-
-def test_only_an_earlier_export_is_overwritten(tmp_path: Path) -> None:
-    tree(tmp_path, "m.py", "foreign/notes.txt", "alike/plan.json", "alike/worker.py", "alike/tree/x.py", "empty/")
-    results, options = patched(tmp_path / "m.py"), Options(base=str(tmp_path))
-    for name in ("foreign", "alike"):
-        before = files_in(tmp_path / name)
-        with pytest.raises(PlanError, match=f"{name} is not empty and no earlier export; nothing was written"):
-            export(tmp_path / name, results, [], options)
-        assert files_in(tmp_path / name) == before
-    with pytest.raises(PlanError, match=r"m\.py is not a folder"):
-        export(tmp_path / "m.py", results, [], options)
-    out = tmp_path / "empty"
-    export(out, results, [case_in(tmp_path / "case.py")], options)
-    (out / "results.json").write_text("{}")
-    (out / "notes.txt").write_text("mine")
-    (out / "tree/0/stale.py").write_text("")
-    export(out, results, [], options)
-    assert (out / "results.previous.json").read_text() == "{}"
-    assert files_in(out) >= {"notes.txt", "plan.json"}
-    assert not {"results.json", "tree/0/stale.py"} & files_in(out)
-
-
-def test_an_export_that_fails_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    tree(tmp_path, "m.py")
-
-    def full(source: Path, target: Path) -> bool:
-        target.parent.mkdir(parents=True)
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(trees, "copy_file", full)
-    with pytest.raises(PlanError, match="out cannot be written: no space left on device"):
-        export(tmp_path / "out", patched(tmp_path / "m.py"), [], Options())
-    assert list((tmp_path / "out").iterdir()) == []
-
-
-def test_copying_a_tree(tmp_path: Path) -> None:
-    source = tmp_path / "source"
-    tree(
-        source, "a.py", "sub/b.txt", ".hidden/c.py", ".env", "node_modules/d.js", "x.egg-info/PKG", "site-packages/e.py"
-    )
-    tree(source, "conda/conda-meta/f", "conda/g.py", "sub/setup.py", "sub/dist/h.whl", "sub/dist2/i.py", "dist/j.py")
-    tree(source, "sub/build/__init__.py", "skipped/k.py", "cache.pyc")
-    (source / "large.bin").write_bytes(bytes(trees.LARGEST + 1))
-    (source / "full.bin").write_bytes(bytes(trees.LARGEST))
-    tree(tmp_path, "elsewhere/real.py", "elsewhere/folder/l.py")
-    (source / "link.py").symlink_to(tmp_path / "elsewhere/real.py")
-    (source / "folder").symlink_to(tmp_path / "elsewhere/folder")
-    (source / "sub/broken").symlink_to(tmp_path / "nowhere")
-    (source / "loop").symlink_to(source)
-    os.mkfifo(source / "pipe")
-    target = source / "copies/here"
-    left = copy_tree(source, target, lambda folder: folder.name == "skipped")
-    assert left == ("large.bin", "sub/broken")
-    assert files_in(target) == {
-        "a.py",
-        "sub/b.txt",
-        "sub/setup.py",
-        "sub/dist2/i.py",
-        "sub/build/__init__.py",
-        "dist/j.py",
-        "full.bin",
-        "link.py",
-    }
-    assert not (target / "link.py").is_symlink()
-    assert (target / "link.py").read_bytes() == OLD
 
 
 def git(folder: Path, *arguments: str) -> str:

@@ -28,7 +28,6 @@ from patcher.rule import Rule
 _EPILOG = """\b
 Exit status: 0 every row has an answer, 1 a patch is not equivalent, 2 a row
 failed, or not everything could be done; the same call then goes on."""
-_PATIENCE = "Seconds until what was begun and has not ended is begun on another worker."
 _OUTPUT = "Where the table goes; its ending says the format (.md, .html, .jsonl). May be repeated."
 _ROWS = "Where rows are kept, to go on from (default: MANIFEST.rows.jsonl)."
 
@@ -39,7 +38,6 @@ def fleeting(rules: Sequence[Rule]) -> click.Command:
     @click.command(epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
     @click.argument("manifest", metavar="MANIFEST.toml")
     @click.option("--scheduler", metavar="ADDRESS", help="Measure on the workers of this Dask scheduler.")
-    @click.option("--patience", type=click.FloatRange(min=1), metavar="S", help=f"--scheduler: {_PATIENCE}")
     @click.option("-j", "--jobs", type=click.IntRange(1), metavar="N", help="Jobs at a time (default: one a GPU).")
     @click.option("--only", multiple=True, metavar="MODEL", help="Only this model, or those that fit (llama*).")
     @click.option("--do", multiple=True, type=click.Choice(DOINGS), help="This in place of what the manifest says.")
@@ -49,16 +47,12 @@ def fleeting(rules: Sequence[Rule]) -> click.Command:
     @click.option("--format", "format_", type=click.Choice(tuple(FORMATS)), default="markdown", help="Without -o.")
     @click.option("-q", "--quiet", is_flag=True, help="No progress; only the table and errors.")
     @click.option("--no-color", is_flag=True, help="Nothing is coloured here; for symmetry.")
-    def many(
-        manifest: str, scheduler: str | None, patience: float | None, jobs: int | None, **given: Any
-    ) -> calls.Told:
+    def many(manifest: str, scheduler: str | None, jobs: int | None, **given: Any) -> calls.Told:
         """Scan, test, diagnose or prove many models and cases, and write one table of what came of it.
 
         MANIFEST.toml names them. A row that is done is kept, by the content of all that it depends on: the same call
         goes on where it was ended. Nothing in the models is changed.
         """
-        if patience is not None and scheduler is None:
-            raise click.UsageError("--patience goes with --scheduler")
         read = load(manifest)
         asked = Asked(
             manifest=read,
@@ -74,7 +68,7 @@ def fleeting(rules: Sequence[Rule]) -> click.Command:
         def places(todo: Sequence[Job]) -> Places:
             if scheduler is None:
                 return _here(todo, rules, jobs)
-            return _scheduled(scheduler, todo, rules, jobs, patience)
+            return _scheduled(scheduler, todo, rules, jobs)
 
         silent = given["quiet"] or not sys.stderr.isatty()
         with _Shown(silent=given["quiet"], lines=silent) as shown:
@@ -103,17 +97,15 @@ def _gpus() -> list[int]:
     return [int(line) for line in told.split() if line.isdigit()]
 
 
-def _scheduled(
-    address: str, todo: Sequence[Job], rules: Sequence[Rule], jobs: int | None, patience: float | None
-) -> Places:
+def _scheduled(address: str, todo: Sequence[Job], rules: Sequence[Rule], jobs: int | None) -> Places:
     try:
         from patcher.fleet.scheduled import there
     except ModuleNotFoundError as error:
-        if error.name not in ("dask", "distributed", "cloudpickle"):
+        if error.name not in ("dask", "distributed"):
             raise
         raise click.UsageError("--scheduler needs Dask distributed: pip install 'fix-compile[fleet]'") from None
     logging.disable(logging.ERROR)  # Dask logs what we say in a line
-    return there(address, todo, rules, jobs, patience)
+    return there(address, todo, rules, jobs)
 
 
 class _Shown:

@@ -6,7 +6,7 @@ import hashlib
 import shutil
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -26,9 +26,6 @@ from patcher.results import FileResult
 from patcher.settings import TorchSetting
 
 MOST = 8  # states that are measured at the same time
-
-#: Measures a state of the tree for these cases on another machine, and returns what ``results.json`` holds there.
-Elsewhere = Callable[[Sequence[FileResult], Sequence[Case], plan.Options], dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -101,7 +98,6 @@ class Begun:
 class Bench:
     """Where states are measured. Use it as a context: the folders go when it is left. ``measured``: how many so far.
 
-    ``elsewhere``: what measures them when that is not this machine; the original is then measured beside each.
     ``forks``: what starts processes, where it is there already.
     """
 
@@ -111,7 +107,7 @@ class Bench:
     places: Places
     tolerance: float | None = None
     progress: Progress | None = None
-    elsewhere: Elsewhere | None = None
+    elsewhere: None = None  # what optimizing.py still asks for
     forks: Forks | None = None
     measured: int = 0
     _folder: Path = field(default_factory=scratch_folder)
@@ -177,8 +173,6 @@ class Bench:
         safe = all(fixed.applicability == "safe" for f in files if f.patch and f.changed for fixed in f.patch.fixed)
         known = self._kept.get((asked.quick, asked.backend))
         alike = (kept for (quick, _), kept in self._kept.items() if quick == asked.quick)  # its eager variants will do
-        if self.elsewhere is not None:  # neither this machine's clock nor its folders mean anything there
-            asked = replace(asked, until=0.0, warm_cache=False, workers=0)
         return replace(
             asked,
             promise="bitwise" if safe else "tolerance",
@@ -211,8 +205,6 @@ class Bench:
         return folder
 
     def _document(self, files: Sequence[FileResult], asked: plan.Options) -> dict[str, Any]:
-        if self.elsewhere is not None:
-            return self.elsewhere(files, self.cases, asked)
         folder = self._new()
         document = run(plan.write(folder, files, self.cases, asked), self.python, self._progress, self._forks)
         if asked.keep:

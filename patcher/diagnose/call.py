@@ -17,7 +17,6 @@ from patcher.diagnose.diagnosing import Wanted, diagnose
 from patcher.diagnose.diagnosis import Diagnosis
 from patcher.diagnose.logged import logged
 from patcher.harness.measured import CaseResult, ResultsError
-from patcher.harness.plan import PlanError
 from patcher.harness.run import Progress, RunError
 from patcher.measure import Request, need_torch, options_for
 from patcher.report.diagnosis_json import diagnosis_json
@@ -86,7 +85,7 @@ def report(
         diagnosed = logged(analysis, settings, wanted, asked.log) if asked.log else diagnose(analysis, settings, wanted)
     except KeyboardInterrupt:
         return Told(INTERRUPTED, err=("interrupted; nothing was changed",))
-    except (RunError, ResultsError, PlanError, OSError) as error:
+    except (RunError, ResultsError, OSError) as error:
         return Told(FAILURE, err=(f"diagnose: error: {error} (your files are as they were)",))
     if not asked.only and diagnosed.ran and asked.paths:
         latest.keep(diagnosed.diagnosis, analysis.files, os.path.realpath(project_root(asked.paths[0])))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from patcher.analysis import Analysis
-from patcher.diagnose.bench import Bench, Elsewhere, State, totals
+from patcher.diagnose.bench import Bench, State, totals
 from patcher.diagnose.better import change
 from patcher.diagnose.counted import BACKEND as COUNTING
 from patcher.diagnose.counted import Rules, counting, differing, first_report, remaining, with_missing
@@ -41,7 +41,6 @@ class Wanted:
     ``only``: diagnostics to be run alone, without the causes. ``trace``: a folder, or "". ``command``: the call as it
     was typed; ``verify``: the command that shows what the fixes of rules with these codes do, or "". ``count_first``:
     count with a quicker backend before anything is timed; ``say`` is then told what was counted, in lines.
-    ``elsewhere``: what measures, when that is not this machine.
     """
 
     cases: tuple[Case, ...]
@@ -55,7 +54,6 @@ class Wanted:
     progress: Progress | None = None
     count_first: bool = False
     say: Callable[[Sequence[str]], None] | None = None
-    elsewhere: Elsewhere | None = None
 
 
 @dataclass(frozen=True)
@@ -71,7 +69,7 @@ def diagnose(analysis: Analysis, settings: Settings, wanted: Wanted) -> Diagnose
     roots = plan.import_roots(analysis.first, wanted.options)
     places = Places(analysis.files, wanted.options.base, roots)
     options = _options(wanted)
-    how = (wanted.python, places, wanted.tolerance, wanted.progress, wanted.elsewhere)
+    how = (wanted.python, places, wanted.tolerance, wanted.progress)
     with Bench(wanted.cases, options, *how) as bench:
         counted = _counted(bench, analysis, wanted)
         state = bench.measure(() if wanted.only else analysis.first)

@@ -1,4 +1,4 @@
-"""Do one job: scan, test, diagnose or prove, and make a row of it. What is measured goes through a door."""
+"""Do one job: scan, test, diagnose or prove, and make a row of it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from patcher.analysis import Analysis
 from patcher.config import ConfigError
@@ -26,7 +26,7 @@ from patcher.harness.packages import PackageError, locate
 from patcher.harness.run import RunError, run
 from patcher.harness.scratch import scratch
 from patcher.kept import default_folder
-from patcher.measure import Request, available_memory, need_torch, options_for
+from patcher.measure import Request, need_torch, options_for
 from patcher.options import settings_from
 from patcher.report.outcome import Outcome
 from patcher.results import FileResult
@@ -37,34 +37,8 @@ from patcher.selftest import measured as selftested
 from patcher.settings import Settings
 from patcher.version import VERSION
 
-EXPECTED = (RunError, ResultsError, plan.PlanError, PackageError, CaseError, ConfigError, OSError)
-LEFT_OUT = "left_out"  # in what a door returns: the files that did not go along
+EXPECTED = (RunError, ResultsError, PackageError, CaseError, ConfigError, OSError)
 _NOTED = 3  # files that could not be read, of those that are named
-
-
-class Door(Protocol):
-    """Where plans are measured. ``machine``: the name of the one that did the last; ``away``: not this one."""
-
-    machine: str
-    away: bool
-
-    def __call__(self, files: Sequence[FileResult], cases: Sequence[Case], options: plan.Options) -> dict[str, Any]:
-        """Measure a state of the tree; returns what ``results.json`` holds."""
-        ...
-
-
-class Here:
-    """On the machine that runs this, with the Python of the job."""
-
-    away = False
-
-    def __init__(self, python: str) -> None:
-        self.machine, self._python = platform.node(), python
-
-    def __call__(self, files: Sequence[FileResult], cases: Sequence[Case], options: plan.Options) -> dict[str, Any]:
-        """Measure in processes of their own; raises ``RunError``."""
-        with scratch() as folder:
-            return run(plan.write(folder, files, cases, options), self._python)
 
 
 class Workshop:
@@ -74,14 +48,14 @@ class Workshop:
         self._rules, self._lock = tuple(rules), threading.Lock()
         self._found: dict[tuple[object, ...], Any] = {}
 
-    def do(self, job: Job, door: Door | None = None) -> Row:
-        """The row of a job; what goes wrong is a row with the reason. ``door``: this machine by default."""
-        start, door = time.monotonic(), door or Here(job.model.wish.python)
+    def do(self, job: Job) -> Row:
+        """The row of a job; what goes wrong is a row with the reason."""
+        start = time.monotonic()
         try:
-            row = self._scan(job) if job.do == "scan" else self._measure(job, door)
+            row = self._scan(job) if job.do == "scan" else self._measure(job)
         except EXPECTED as error:
             row = of(job, "failed", str(error) or type(error).__name__)
-        machine = door.machine if job.do != "scan" else ""
+        machine = platform.node() if job.do != "scan" else ""
         return replace(row, machine=row.torch and machine, seconds=round(time.monotonic() - start, 1))
 
     def _scan(self, job: Job) -> Row:
@@ -91,17 +65,17 @@ class Workshop:
         (answer, told), figures = scanned(outcome)
         return of(job, answer, told, figures=figures, notes=_complaints(outcome))
 
-    def _measure(self, job: Job, door: Door) -> Row:
-        if not door.away:
-            need_torch(job.model.wish.python)
+    def _measure(self, job: Job) -> Row:
+        need_torch(job.model.wish.python)
         does = {"test": self._test, "diagnose": self._diagnose, "prove": self._prove}
-        return does[job.do](job, door)
+        return does[job.do](job)
 
-    def _test(self, job: Job, door: Door) -> Row:
+    def _test(self, job: Job) -> Row:
         outcome = self._outcome(job, fixes=True)
-        options = self._options(job, outcome.results, door)
-        document = door(outcome.results, _cases(job), options)
-        results = from_json(document)
+        options = self._options(job, outcome.results)
+        with scratch() as folder:
+            written = plan.write(folder, outcome.results, _cases(job), options)
+            results = from_json(run(written, job.model.wish.python))
         changed = any(result.changed for result in outcome.results)
         answer, told = tested(results, judge(results, job.model.wish.tolerance) if changed else None)
         return of(
@@ -109,14 +83,14 @@ class Workshop:
             answer,
             told,
             figures={**scanned(outcome)[1], **measured(results)},
-            notes=(*_complaints(outcome), *_left_out(document)),
+            notes=_complaints(outcome),
             noise=noisy(results),
             **_place(results),
         )
 
-    def _diagnose(self, job: Job, door: Door) -> Row:
+    def _diagnose(self, job: Job) -> Row:
         analysis, settings = self._analysis(job)
-        options = self._options(job, analysis.first, door)
+        options = self._options(job, analysis.first)
         found = diagnose(
             analysis,
             settings,
@@ -126,7 +100,6 @@ class Workshop:
                 python=job.model.wish.python,
                 tolerance=job.model.wish.tolerance,
                 count_first=job.model.wish.backend is None,
-                elsewhere=door if door.away else None,
             ),
         )
         (answer, told), figures = diagnosed(found)
@@ -134,19 +107,18 @@ class Workshop:
         place = _place(results) if results else {}
         return of(job, answer, told, figures=figures, notes=found.diagnosis.problems, **place)
 
-    def _prove(self, job: Job, door: Door) -> Row:
+    def _prove(self, job: Job) -> Row:
         analysis, settings = self._analysis(job)
-        options, request = self._options(job, analysis.first, door), _request(job, door)
-        found = searched(analysis, settings, request, options, job.do, door if door.away else None)
+        options, request = self._options(job, analysis.first), _request(job)
+        found = searched(analysis, settings, request, options, job.do)
         (answer, told), figures = proved(found)
         place = {"torch": found.torch, "device": found.device, "measuring": found.seconds}
         return of(job, answer, told, figures=figures, **place)
 
-    def _options(self, job: Job, results: Sequence[FileResult], door: Door) -> plan.Options:
-        wish, request = job.model.wish, _request(job, door)
+    def _options(self, job: Job, results: Sequence[FileResult]) -> plan.Options:
+        request = _request(job)
         options = options_for(results, request, job.model.paths, ("fix-compile", job.do, *job.model.paths))
-        memory = wish.memory if door.away else wish.memory or available_memory()
-        return replace(options, memory=memory, base=job.model.root)
+        return replace(options, base=job.model.root)
 
     def _settings(self, job: Job) -> tuple[Settings, Exclude, bool]:
         config = configuration(job.model.paths[0])
@@ -182,14 +154,14 @@ def _cases(job: Job) -> tuple[Case, ...]:
     return (job.case,) if job.case else ()
 
 
-def _request(job: Job, door: Door) -> Request:
+def _request(job: Job) -> Request:
     wish = job.model.wish
     return Request(
         cases=_cases(job),
         python=wish.python,
         packages=_packages(job),
         modes=(job.mode,),
-        backend=wish.backend or ("inductor" if door.away else None),
+        backend=wish.backend,
         quick=wish.quick,
         seconds=wish.seconds,
         memory=wish.memory,
@@ -215,6 +187,11 @@ def _complaints(outcome: Outcome) -> tuple[str, ...]:
     return (*told, *([f"and {len(wrong) - _NOTED} more files"] if len(wrong) > _NOTED else []))
 
 
-def _left_out(document: dict[str, Any]) -> tuple[str, ...]:
-    """Files that were not sent along, because they are large."""
-    return tuple(f"not sent to the machine: {name}" for name in document.get(LEFT_OUT, ())[:_NOTED])
+def row_of(workshop: Workshop, job: Job) -> Row:
+    """The row of a job, where its cases are started by hand; also of one that a bug of ours ends."""
+    try:
+        if job.model.root and Path(job.model.root).is_dir():
+            os.chdir(job.model.root)
+        return workshop.do(job)
+    except Exception as error:
+        return of(job, "failed", f"internal error, a bug in fix-compile: {type(error).__name__}: {error}")

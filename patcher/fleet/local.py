@@ -10,10 +10,9 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from multiprocessing.connection import Connection
-from pathlib import Path
 from typing import Any
 
-from patcher.fleet.doing import Workshop
+from patcher.fleet.doing import Workshop, row_of
 from patcher.fleet.row import Job, Row, of
 from patcher.rule import Rule
 
@@ -43,7 +42,7 @@ class Process:
             except (EOFError, OSError):
                 how = self._ended()
                 continue
-            return row if number == 1 else of_tries(row, number)
+            return replace(row, tries=number)
         return of(job, "failed", f"the process that worked on it {how}, twice", tries=TRIES - 1)
 
     def close(self) -> None:
@@ -88,11 +87,6 @@ class Process:
         return f"died ({signal.Signals(-code).name if -code in set(signal.Signals) else f'exit status {code}'})"
 
 
-def of_tries(row: Row, tries: int) -> Row:
-    """The row of a job that was begun so often."""
-    return replace(row, tries=tries)
-
-
 def _work(pipe: Connection, rules: Sequence[Rule], gpu: int | None) -> None:
     """What runs in the process: a row for each job, until there are no more."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # who has started it decides what Ctrl-C means
@@ -102,17 +96,7 @@ def _work(pipe: Connection, rules: Sequence[Rule], gpu: int | None) -> None:
     workshop = Workshop(rules)
     with contextlib.suppress(EOFError, OSError):
         while True:
-            job: Job = pipe.recv()
-            if job.model.root and Path(job.model.root).is_dir():
-                os.chdir(job.model.root)  # where its cases are started by hand
-            pipe.send(_row(workshop, job))  # what cannot be sent ends the process, and is told of so
-
-
-def _row(workshop: Workshop, job: Job) -> Row:
-    try:
-        return workshop.do(job)
-    except Exception as error:
-        return of(job, "failed", f"internal error, a bug in fix-compile: {type(error).__name__}: {error}")
+            pipe.send(row_of(workshop, pipe.recv()))  # what cannot be sent ends the process, and is told of so
 
 
 def _leave(number: int, frame: object) -> None:

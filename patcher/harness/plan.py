@@ -1,14 +1,12 @@
-"""The folder that is measured: the plan, the patched files and the worker; to be carried, the trees too."""
+"""The folder that is measured: the plan, and the patched files."""
 
 from __future__ import annotations
 
-import contextlib
 import difflib
 import hashlib
 import json
 import os
 import re
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,23 +16,9 @@ from patcher.harness import trees
 from patcher.harness.cases import Case
 from patcher.results import FileResult
 from patcher.settings import TorchSetting
-from patcher.source import reason
 from patcher.version import VERSION
 
 SCHEMA = 1
-PLAN, WORKER, RESULTS = "plan.json", "worker.py", "results.json"
-
-_TOOL = "fix-compile"
-_PROGRAMS = (
-    WORKER, "failures.py", "leaves.py", "listener.py", "overlay.py", "passes.py", "running_case.py", "run.py",
-    "differences.py", "pairs.py", "precision.py", "replaying.py", "probes.py", "forks.py", "parent.py", "fusions.py",
-    "fusion_form.py", "fusion_patterns.py",
-)  # fmt: skip
-_FOLDERS = ("patched", "original", "tree", "cases", "work")  # of an exported folder; the worker makes the last
-
-
-class PlanError(Exception):
-    """A folder that cannot be exported to, or trees that cannot be; the message is one line."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +81,7 @@ class Options:
 
 
 def write(folder: Path, results: Sequence[FileResult], cases: Sequence[Case], options: Options) -> Path:
-    """Write plan, patched files and worker for this machine, where trees and cases stay; returns the plan's path.
+    """Write the plan and the patched files; trees and cases stay where they are. Returns the plan's path.
 
     Results without a change are not in the plan. Raises ``OSError`` when the folder cannot be written.
     """
@@ -108,28 +92,11 @@ def write(folder: Path, results: Sequence[FileResult], cases: Sequence[Case], op
         "base": str(_base(options)),
         "path": list(import_roots(results, options)),
         "overlay": overlay,
-        "cases": [_case(case, case.file) for case in cases],
+        "cases": [_case(case) for case in cases],
     }
-    return _finished(folder, document)
-
-
-def export(folder: Path, results: Sequence[FileResult], cases: Sequence[Case], options: Options) -> tuple[str, ...]:
-    """Write a folder that can be measured on another machine; returns the files that were left out, as shown.
-
-    It also holds copies of what the trees and cases consist of (``trees.needed``), in their places relative to each
-    other, and all paths in its plan are relative. Installed packages that are patched must be installed there too, in
-    the same version. An earlier export is overwritten, its results are set aside. Raises ``PlanError``.
-    """
-    _refuse_foreign(folder)
-    try:
-        _clear(folder)
-        return _exported(folder, results, cases, options)
-    except OSError as error:
-        _clear(folder)
-        raise PlanError(f"{folder} cannot be written: {reason(error)}") from None
-    except BaseException:
-        _clear(folder)
-        raise
+    plan = folder / "plan.json"
+    plan.write_text(json.dumps(document, indent=1) + "\n", encoding="ascii")
+    return plan
 
 
 def digest(results: Sequence[FileResult], options: Options) -> str:
@@ -212,7 +179,7 @@ def _document(results: Sequence[FileResult], options: Options) -> dict[str, Any]
     head, dirty = trees.commit(subjects[0]) if subjects else (None, None)
     return {
         "schema": SCHEMA,
-        "tool": f"{_TOOL} {VERSION}",
+        "tool": f"fix-compile {VERSION}",
         "command": list(options.command),
         "tree": {"commit": head, "dirty": dirty, "digest": digest(results, options)},
         "modes": list(options.modes),
@@ -247,10 +214,10 @@ def _asked_for(options: Options) -> dict[str, Any]:
     return {key: value for key, value in asked.items() if value}
 
 
-def _case(case: Case, file: str) -> dict[str, Any]:
+def _case(case: Case) -> dict[str, Any]:
     return {
         "name": case.name,
-        "file": file,
+        "file": case.file,
         "vary": case.vary or None,
         "train": case.train,
         "tolerance": case.tolerance,
@@ -258,120 +225,6 @@ def _case(case: Case, file: str) -> dict[str, Any]:
         "dtype": case.dtype,
         **({"recorded": case.recorded} if case.recorded else {}),
     }
-
-
-def _finished(folder: Path, document: Mapping[str, Any]) -> Path:
-    """Write the programs and the plan, the plan last: a folder without one is not complete."""
-    for name in _PROGRAMS:
-        shutil.copyfile(Path(__file__).with_name(name), folder / name)
-    plan = folder / PLAN
-    plan.write_text(json.dumps(document, indent=1) + "\n", encoding="ascii")
-    return plan
-
-
-def _exported(folder: Path, results: Sequence[FileResult], cases: Sequence[Case], options: Options) -> tuple[str, ...]:
-    own = folder.resolve()
-
-    def skip(inside: Path) -> bool:
-        return inside.resolve() == own or _is_export(inside)
-
-    subjects, base = _subjects(results, options), _base(options)
-    for subject in filter(trees.is_installation, subjects):
-        raise PlanError(f"{subject} holds installed packages, which are not exported; name them with --package")
-    for case in filter(lambda one: one.recorded, cases):
-        raise PlanError(f"{case.name} is a recorded program, which is not exported; record it on the other machine")
-    roots = [Path(root) for root in import_roots(results, options)]
-    starts = list(dict.fromkeys([*roots, *(Path(case.file).parent for case in cases), base]))
-    belongings = [piece for subject in subjects for piece in trees.belongings(subject)]
-    belongings += [file for case in cases for file in trees.beside(Path(case.file))]
-    pieces = trees.needed(belongings, starts, skip)
-    layout = _Layout.of([*roots, base], starts, pieces)
-    left: list[Path] = []
-    for piece in pieces:
-        target = folder / layout.place(piece)
-        if piece.is_dir():
-            left += [piece / name for name in trees.copy_tree(piece, target, skip)]
-        elif not trees.copy_file(piece, target):
-            left.append(piece)
-    overlay = []
-    for path, entry in _written(folder, results, options):
-        place = _installed(path, options) or {"file": layout.place(trees.absolute(path))}
-        # a file that only one side has need not be on disk
-        if "file" not in place or (folder / place["file"]).is_file() or "" in (entry["before"], entry["after"]):
-            overlay.append({**entry, **place})
-        else:
-            left.append(Path(path))
-    places = [layout.place(start) for start in starts if layout.holds(start)]
-    document = _document(results, options) | {
-        "base": layout.place(base) if layout.holds(base) else os.curdir,
-        "path": [place for place in places if (folder / place).is_dir()],
-        "overlay": overlay,
-        "cases": [_case(case, layout.place(Path(case.file))) for case in cases],
-    }
-    for key in {"reuse", "keep"} & document.keys():  # there is nothing to take from there, and nothing comes back
-        del document[key]
-    if options.trace:
-        document["trace"] = "trace"
-    _finished(folder, document)
-    return tuple(dict.fromkeys(_shown(str(path), options) for path in left))
-
-
-@dataclass(frozen=True)
-class _Layout:
-    """Where things lie in an exported folder. ``tops``: folders here, none in another, each with its place there."""
-
-    tops: tuple[tuple[Path, str], ...]
-
-    @staticmethod
-    def of(sources: Sequence[Path], starts: Sequence[Path], pieces: Sequence[Path]) -> _Layout:
-        """The outermost of ``starts`` that hold a piece: ``tree/N`` those with one of ``sources``, else ``cases/N``."""
-        outer = [start for start in starts if not any(other in start.parents for other in starts)]
-        kinds: dict[str, list[Path]] = {"tree": [], "cases": []}
-        for top in outer:
-            if any(piece.is_relative_to(top) for piece in pieces):
-                kinds["tree" if any(source.is_relative_to(top) for source in sources) else "cases"].append(top)
-        return _Layout(tuple((top, f"{kind}/{n}") for kind, tops in kinds.items() for n, top in enumerate(tops)))
-
-    def holds(self, path: Path) -> bool:
-        """Whether there is a place for ``path`` (absolute)."""
-        return any(path.is_relative_to(top) for top, _ in self.tops)
-
-    def place(self, path: Path) -> str:
-        """The place of ``path`` (absolute), relative to the exported folder."""
-        top, there = next((top, there) for top, there in self.tops if path.is_relative_to(top))
-        return Path(there, path.relative_to(top)).as_posix()
-
-
-def _refuse_foreign(folder: Path) -> None:
-    """Raise ``PlanError`` unless the folder is ours to write: not there, empty, or exported earlier."""
-    try:
-        if os.path.lexists(folder) and not folder.is_dir():
-            raise PlanError(f"{folder} is not a folder")
-        if folder.is_dir() and any(folder.iterdir()) and not _is_export(folder):
-            raise PlanError(f"{folder} is not empty and no earlier export; nothing was written")
-    except OSError as error:
-        raise PlanError(f"{folder} cannot be read: {reason(error)}") from None
-
-
-def _is_export(folder: Path) -> bool:
-    if not (folder / WORKER).is_file():
-        return False
-    try:
-        document = json.loads((folder / PLAN).read_bytes())
-    except (OSError, ValueError):
-        return False
-    return isinstance(document, dict) and str(document.get("tool")).startswith(f"{_TOOL} ")
-
-
-def _clear(folder: Path) -> None:
-    """Remove what an export has written; results that were measured with it get another name."""
-    for name in _FOLDERS:
-        shutil.rmtree(folder / name, ignore_errors=True)
-    for name in (PLAN, *_PROGRAMS):
-        with contextlib.suppress(OSError):
-            (folder / name).unlink()
-    with contextlib.suppress(OSError):
-        (folder / RESULTS).replace(folder / "results.previous.json")
 
 
 def _subjects(results: Sequence[FileResult], options: Options) -> list[Path]:

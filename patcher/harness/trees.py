@@ -1,23 +1,15 @@
-"""The user's source trees: where imports start, what belongs together, a copy of it, and its state in git."""
+"""The user's source trees: where imports start, what belongs together, and its state in git."""
 
 from __future__ import annotations
 
 import os
-import re
-import stat
-import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from patcher.git import GitError, git
 
-LARGEST = 10 * 2**20  # bytes of a file that is still copied
-
 _MARKERS = ("pyproject.toml", "setup.py", "setup.cfg", ".git")
 _INSTALLED = frozenset({"site-packages", "dist-packages"})
-_SKIPPED = frozenset({"__pycache__", "node_modules"}) | _INSTALLED
-_BUILT = frozenset({"build", "dist"})
-_IMPORT = re.compile(rb"^[ \t]*(?:from[ \t]+([\w.]+)[ \t]+import\b|import[ \t]+([\w., \t]+))", re.MULTILINE)
 _GIT_SECONDS = 10.0
 
 
@@ -54,65 +46,10 @@ def is_installation(path: Path) -> bool:
     return path.name in _INSTALLED and path.is_dir()
 
 
-def belongings(path: Path) -> list[Path]:
-    """What goes along with ``path`` (absolute): its top-most package, or the folder, or the Python files beside it."""
-    package = package_of(path)
-    return [package] if package else [path] if path.is_dir() else beside(path)
-
-
 def beside(file: Path) -> list[Path]:
     """A file and the other Python files in its folder; of a module among installed packages, only itself."""
     others = [] if is_installation(file.parent) else sorted(file.parent.glob("*.py"))
     return list(dict.fromkeys([file, *others]))
-
-
-def needed(
-    pieces: Iterable[Path], folders: Sequence[Path], skip: Callable[[Path], bool] = lambda folder: False
-) -> tuple[Path, ...]:
-    """``pieces`` (files and folders), and the modules and packages of ``folders`` that they import, and so on.
-
-    By the words of the import statements alone. Of folders with installed packages nothing is taken. ``skip``: folders
-    not to look into.
-    """
-    found = list(dict.fromkeys(pieces))
-    looked_for = set(sys.stdlib_module_names)
-    for piece in found:  # grows while it is gone through
-        for file in _python_files(piece, skip):
-            for name in sorted(_imported(file) - looked_for):
-                looked_for.add(name)
-                modules = [module for folder in folders for module in _module(folder, name)]
-                found += [module for module in modules if not any(module.is_relative_to(known) for known in found)]
-    return tuple(found)
-
-
-def copy_tree(source: Path, target: Path, skip: Callable[[Path], bool] = lambda folder: False) -> tuple[str, ...]:
-    """Copy a folder and return what was left out: files of more than ``LARGEST`` bytes and unreadable ones, by name.
-
-    What is hidden, virtual environments, installed packages, caches and build output are passed over, links to folders
-    too; of a link to a file the contents are copied. ``skip``: further folders. Raises ``OSError`` when ``target``
-    cannot be written.
-    """
-    left: list[str] = []
-    own = target.resolve()
-    target.mkdir(parents=True, exist_ok=True)
-    for file in _files(source, lambda folder: folder.resolve() == own or skip(folder), left):
-        relative = file.relative_to(source)
-        if not copy_file(file, target / relative):
-            left.append(relative.as_posix())
-    return tuple(sorted(left))
-
-
-def copy_file(source: Path, target: Path) -> bool:
-    """Copy a file's bytes; False where it is too large or cannot be read. Raises ``OSError`` as ``copy_tree`` does."""
-    try:
-        if source.stat().st_size > LARGEST:
-            return False
-        data = source.read_bytes()
-    except OSError:
-        return False
-    target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_bytes(data)
-    return True
 
 
 def commit(path: str | Path) -> tuple[str | None, bool | None]:
@@ -166,66 +103,6 @@ def _is_project(folder: Path) -> bool:
 
 def _project_of(folder: Path) -> Path | None:
     return next((candidate for candidate in (folder, *folder.parents) if _is_project(candidate)), None)
-
-
-def _module(folder: Path, name: str) -> list[Path]:
-    """What ``import name`` can find in ``folder``."""
-    if is_installation(folder):
-        return []
-    package, module = folder / name, folder / f"{name}.py"
-    if _is_package(package):
-        return [package]
-    if module.is_file():
-        return [module]
-    # A namespace package gives way to an installed one, which the clone of a project here usually stands for.
-    sourced = any(any(package.glob(pattern)) for pattern in ("*.py", "*/*.py"))
-    return [package] if sourced and not _is_project(package) else []
-
-
-def _imported(file: Path) -> set[str]:
-    """The first words of the absolute imports in a file, by its text: it need not be valid."""
-    try:
-        data = file.read_bytes()
-    except OSError:
-        return set()
-    named = [start or names for start, names in _IMPORT.findall(data)]
-    words = (word.strip().partition(b".")[0].split() for names in named for word in names.split(b","))
-    return {word[0].decode("ascii", "replace") for word in words if word}
-
-
-def _python_files(piece: Path, skip: Callable[[Path], bool]) -> Iterator[Path]:
-    if piece.is_dir():
-        yield from (file for file in _files(piece, skip, []) if file.suffix == ".py")
-    else:
-        yield piece
-
-
-def _files(top: Path, skip: Callable[[Path], bool], unreadable: list[str]) -> Iterator[Path]:
-    """The files that belong to a tree; the names of folders that cannot be listed are added to ``unreadable``."""
-    waiting = [top]
-    while waiting:
-        folder = waiting.pop()
-        try:
-            inside = sorted(folder.iterdir())
-        except OSError:
-            unreadable.append(folder.relative_to(top).as_posix())
-            continue
-        project = any(entry.name in _MARKERS for entry in inside)
-        for entry in inside:
-            if entry.name.startswith(".") or entry.name in _SKIPPED or entry.name.endswith((".egg-info", ".pyc")):
-                continue
-            try:
-                mode = entry.stat().st_mode
-            except OSError:
-                unreadable.append(entry.relative_to(top).as_posix())
-                continue
-            if stat.S_ISREG(mode):
-                yield entry
-            elif stat.S_ISDIR(mode) and not entry.is_symlink():
-                built = project and entry.name in _BUILT and not (entry / "__init__.py").exists()
-                environment = (entry / "pyvenv.cfg").exists() or (entry / "conda-meta").exists()
-                if not built and not environment and not skip(entry):
-                    waiting.append(entry)
 
 
 def _git(folder: str, *arguments: str) -> str | None:

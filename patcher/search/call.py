@@ -15,7 +15,7 @@ from patcher.analysis import Analysis
 from patcher.backup import project_root
 from patcher.calls import FAILURE, INTERRUPTED, OK, Told
 from patcher.diagnose import latest
-from patcher.diagnose.bench import Bench, Elsewhere
+from patcher.diagnose.bench import Bench
 from patcher.diagnose.call import FORMATS, format_of, why_not
 from patcher.diagnose.diagnosing import Wanted, Whole, stamp
 from patcher.diagnose.diagnosis import Proof, Tried
@@ -119,7 +119,7 @@ def optimize(
                 search.run()
         except (KeyboardInterrupt, SystemExit):
             interrupted = True
-        except (RunError, ResultsError, plan.PlanError, OSError) as error:
+        except (RunError, ResultsError, OSError) as error:
             if search.best is None:
                 return failed(str(error), *failing)
             cut = f"the search ended early: {error}"
@@ -178,12 +178,11 @@ def searched(
     request: Request,
     options: plan.Options,
     word: str,
-    elsewhere: Elsewhere | None = None,
     budget: float = BUDGET,
 ) -> Verdict:
     """Search with the cases of a request, and write nothing. Raises what ``run`` and ``from_json`` raise."""
     places = Places(analysis.files, options.base, plan.import_roots(analysis.first, options))
-    how = (request.python, places, request.tolerance, None, elsewhere)
+    how = (request.python, places, request.tolerance, None)
     with Bench(request.cases, options, *how) as bench:
         search = Optimizer(analysis, settings, bench, options, budget, parts=WORDS[word], against_eager=word != "prove")
         search.run()
