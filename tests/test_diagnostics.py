@@ -375,102 +375,68 @@ def test_dimensions_in_words() -> None:
     assert dimensions(marks) == "dimension 1 of `images[*]`"
 
 
-# latency
+# latency, ablation
 
 
-def latency(whole: float, blocks: float, launches: int = 3, **more: Any) -> dict[str, Any]:
-    def told(name: str, first: float, **other: Any) -> dict[str, Any]:
-        kept = {"first": counts(), "first_seconds": first, "settled": counts(launches=launches), "warm": WARM}
-        return {"name": name, "status": "ok", "message": "", **kept, **other}
+def option(name: str, median: float, first: float = 2.0, launches: int = 3, **more: Any) -> dict[str, Any]:
+    told = {"name": name, "status": "ok", "message": "", "first_seconds": first, "difference": 1e-6}
+    return {**told, "first": counts(), "settled": counts(launches=launches), "warm": told_warm(median), **more}
 
-    made = [told("whole", whole), told("blocks", blocks, **more)]
-    shown = [{"path": "layers", "class": "Block", "count": 3}]
-    return {"backend": "inductor", "blocks": shown, "size": None, "settings": made}
+
+def settings(*rows: dict[str, Any], told: str = "mode default") -> dict[str, Any]:
+    return {"told": told, "settings": list(rows)}
+
+
+TURNED = option("max_autotune=True", 5, given='torch.compile(model, options={"max_autotune": True})')
 
 
 def test_how_much_quicker_blocks_compile() -> None:
-    told = of("latency", latency(27.8, 6.17))
-    assert "takes 6.17 s instead of 27.8 s (4.5 times quicker)" in text(told)
-    assert "no difference beyond noise" in text(told)
-    assert told.message == "3 x Block in layers; backend inductor"
-
-
-def test_blocks_that_compile_no_quicker_and_run_slower() -> None:
-    told = of("latency", latency(1.0, 2.0, warm=told_warm(20.0)))
-    assert "quicker" not in text(told)
-    assert text(told).endswith("a warm pass takes 20 ms against 10 ms.")
+    told = of(
+        "latency", settings(option("whole model", 10, 27.8), option("block by block", 10, 6.17), told="3 x Block")
+    )
+    assert told.conclusions == (
+        "block by block: 1.00x as fast as whole model, which is noise; its first pass takes 6.17 s instead of 27.8.",
+    )
+    assert told.message == "3 x Block"
+    assert told.rows[1][:4] == ("block by block", "6.17", "10 [9.9-10.1]", "1.00x (noise)")
 
 
 def test_blocks_that_are_never_called() -> None:
-    told = of("latency", latency(27.8, 0.1, launches=0))
-    assert told.conclusions == ("No compiled block ran: the model does not call these blocks as modules.",)
-
-
-def test_another_batch_size_afterwards() -> None:
-    figures = latency(27.8, 6.17)
-    for row, seconds in zip(figures["settings"], (12.0, 3.0), strict=True):
-        row["another"] = {**counts(1), "seconds": seconds}
-    told = of("latency", {**figures, "size": 5})
-    assert "A batch of 5 afterwards takes 3 s block by block (recompiles: 1), 12 s as a whole" in text(told)
+    told = of("latency", settings(option("whole model", 10), option("block by block", 10, launches=0)))
+    assert told.conclusions == ("block by block: no compiled graph ran.",)
 
 
 def test_no_blocks() -> None:
-    told = of("latency", {"backend": "inductor", "blocks": [], "settings": []})
+    told = of("latency", settings(told=""))
     assert (told.message, told.rows) == ("the model has no list of two or more modules of one class", ())
 
 
 def test_one_of_the_two_fails() -> None:
-    figures = latency(1.0, 1.0)
-    figures["settings"][1] = failing("blocks")
-    told = of("latency", figures)
-    assert told.conclusions == ("blocks: UserError: why (m.py:4).",)
-
-
-# ablation
-
-
-def option(name: str, median: float, value: bool | None = None) -> dict[str, Any]:
-    told = {"name": name, "status": "ok", "message": "", "first_seconds": 2.0, "difference": 1e-6}
-    return {**told, "warm": told_warm(median), **({} if value is None else {"value": value})}
-
-
-def ablation(*settings: dict[str, Any], unknown: tuple[str, ...] = (), fixed: tuple[str, ...] = ()) -> dict[str, Any]:
-    return {"mode": "default", "settings": list(settings), "unknown": list(unknown), "fixed": list(fixed)}
+    told = of("latency", settings(option("whole model", 10), failing("block by block")))
+    assert told.conclusions == ("block by block: UserError: why (m.py:4).",)
 
 
 def test_an_option_that_is_faster_beyond_noise() -> None:
-    told = of("ablation", ablation(option("default", 10), option("max_autotune", 5, True), option("default", 10.2)))
-    assert "`max_autotune=True` is 2.02x as fast as the default" in told.conclusions[0]
-    assert 'torch.compile(model, options={"max_autotune": True})' in told.conclusions[0]
-    assert len(told.conclusions) == 1
+    told = of("ablation", settings(option("default", 10), TURNED, option("default", 10.2)))
+    assert told.conclusions == (
+        "max_autotune=True: 2.02x as fast as default; its first pass takes 2 s instead of 2.",
+        'In code: `torch.compile(model, options={"max_autotune": True})`',
+    )
     assert [row[0] for row in told.rows] == ["default", "max_autotune=True", "default"]
 
 
 def test_within_noise_of_one_of_the_defaults_is_none() -> None:
-    told = of("ablation", ablation(option("default", 10), option("max_autotune", 5, True), option("default", 5.1)))
+    told = of("ablation", settings(option("default", 10), TURNED, option("default", 5.1)))
     assert told.conclusions == (
-        "None of the options is faster than the default beyond noise.",
-        "The machine drifts: the default itself took 10 ms at first and 5.1 ms at last.",
+        "max_autotune=True: 1.51x as fast as default, which is noise; its first pass takes 2 s instead of 2.",
+        "The machine drifts: the default took 10 and 5.1 ms, at first and at last.",
     )
     assert told.rows[1][3] == "1.51x (noise)"
-    between = of("ablation", ablation(option("default", 10), option("max_autotune", 7, True), option("default", 5)))
-    assert "None of the options" in between.conclusions[0]
-
-
-def test_slower_unknown_and_fixed_options() -> None:
-    settings = option("default", 10), option("epilogue_fusion", 30, False), option("default", 10)
-    told = of("ablation", ablation(*settings, unknown=("aggressive_fusion",), fixed=("max_autotune",)))
-    assert told.conclusions == (
-        "None of the options is faster than the default beyond noise.",
-        "Slower beyond noise: `epilogue_fusion=False`.",
-        "This torch does not know `aggressive_fusion`.",
-        "The mode itself decides about `max_autotune`.",
-    )
 
 
 def test_options_without_figures() -> None:
-    left = {"name": "max_autotune", "value": True, "status": "left out", "message": "there was no time left for it"}
-    told = of("ablation", ablation(option("default", 10), left))
-    assert told.conclusions == ("`max_autotune=True`: there was no time left for it.",)
-    alone = of("ablation", ablation(failing("default"), option("max_autotune", 5, True)))
-    assert alone.conclusions[-1] == "Without a measurement of the defaults there is nothing to compare with."
+    left = {"name": "max_autotune=True", "status": "left out", "message": "there was no time left for it"}
+    told = of("ablation", settings(option("default", 10), left))
+    assert told.conclusions == ("max_autotune=True: there was no time left for it.",)
+    alone = of("ablation", settings(failing("default"), TURNED))
+    assert alone.conclusions == ("default: UserError: why (m.py:4).",)

@@ -333,19 +333,18 @@ def test_steps_are_compared_call_by_call() -> None:
 
 def test_blocks_share_what_is_compiled(run: Run) -> None:
     found = run("latency", BLOCKS)
-    assert found["blocks"] == [{"path": "blocks", "class": "Block", "count": 3}]
+    assert found["told"] == "3 x Block in blocks; backend eager"
     whole, blocks = found["settings"]
-    assert (whole["name"], whole["status"], blocks["name"], blocks["status"]) == ("whole", "ok", "blocks", "ok")
+    assert (whole["name"], blocks["name"]) == ("whole model", "block by block")
+    assert whole["status"] == blocks["status"] == "ok"
     assert (whole["first"]["graphs"], whole["settled"]["launches"]) == (1, 1)
     assert (blocks["first"]["graphs"], blocks["settled"]["launches"]) == (1, 3)
-    assert found["size"] == 3
-    assert whole["another"]["recompiles"] == blocks["another"]["recompiles"] == 1
     assert whole["first_seconds"] > whole["warm"]["median_ms"] / 1e3 > 0
 
 
 def test_without_blocks(run: Run) -> None:
     found = run("latency", "")
-    assert (found["blocks"], found["settings"]) == ([], [])
+    assert (found["told"], found["settings"]) == ("", [])
 
 
 def test_only_the_outermost_lists_of_more_than_layers() -> None:
@@ -400,10 +399,9 @@ def test_each_option_turned_over(run: Run) -> None:
     found = run("ablation", text, plan={"backend": "inductor", "seconds": 280})
     names = [s["name"] for s in found["settings"]]
     assert names[0] == names[-1] == "default"
-    assert sorted({*names, *found["unknown"]} - {"default"}) == sorted(probes.ABLATED)
+    assert {name.partition("=")[0] for name in names} - {"default"} <= set(probes.ABLATED)
     assert {s["status"] for s in found["settings"]} == {"ok"}
-    values = {s["name"]: s.get("value") for s in found["settings"]}
-    assert (values["epilogue_fusion"], values["max_autotune"], values["default"]) == (False, True, None)
+    assert {"epilogue_fusion=False", "max_autotune=True"} <= set(names)
     assert all(s["difference"] < 1e-5 and s["first"]["graphs"] == 1 for s in found["settings"])
 
 
@@ -412,8 +410,7 @@ def test_each_option_turned_over(run: Run) -> None:
 def test_a_mode_decides_about_some_options(run: Run) -> None:
     text = CLEAN + "def calls(): return [(torch.ones(2, 4),)]"
     found = run("ablation", text, "max-autotune-no-cudagraphs", plan={"backend": "inductor", "seconds": 280})
-    assert "max_autotune" in found["fixed"]
-    assert "max_autotune" not in {s["name"] for s in found["settings"]}
+    assert not any(s["name"].startswith("max_autotune") for s in found["settings"])
 
 
 def test_the_largest_difference() -> None:

@@ -654,7 +654,5 @@ def test_a_folder_that_was_carried_runs_by_itself(tmp_path: Path) -> None:
     command = [sys.executable, "-I", "run.py", "plan.json"]
     told = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True).stdout
     assert [json.loads(line)["what"] for line in told.splitlines()] == ["start", "end"] * 3
-    assert variants(json.loads((tmp_path / "results.json").read_text())) == [
-        ("original", "eager", None, "ok"),
-        ("patched", "eager", None, "ok"),
-    ]
+    results = json.loads((tmp_path / "results.json").read_text())
+    assert variants(results) == [("original", "eager", None, "ok"), ("patched", "eager", None, "ok")]

@@ -7,7 +7,7 @@ from typing import Any
 
 from patcher.diagnose.diagnosis import Diagnostic
 from patcher.diagnose.fused import fused
-from patcher.diagnose.timings import ablation, baseline, latency
+from patcher.diagnose.timings import baseline, compared
 from patcher.diagnose.varied import varied
 from patcher.harness.measured import CaseResult, ProbeResult, Results
 
@@ -60,11 +60,9 @@ def _of_probe(results: Results, case: CaseResult, found: ProbeResult, title: str
         return _fullgraph(results, case, found, title)
     if name in ("vary-batch", "vary-sequence"):
         return varied(case, found, title)
-    if name == "latency":
-        return latency(case, found, title)
     if name == "fusions":
         return fused(case, found, title)
-    return ablation(case, found, title)
+    return compared(case, found, title)
 
 
 def _fullgraph(results: Results, case: CaseResult, probe: ProbeResult, title: str) -> Diagnostic:

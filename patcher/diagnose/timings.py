@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from patcher.diagnose.diagnosis import Diagnostic
 from patcher.diagnose.figures import code, number, same, spread, warm_of
 from patcher.harness.compare import speedup, within_noise
-from patcher.harness.measured import CaseResult, Measurement, Memory, ProbeResult, Results, Warm
+from patcher.harness.measured import CaseResult, Measurement, Memory, ProbeResult, Results
 
 Figures = Mapping[str, Any]
 Row = tuple[str, ...]
@@ -95,150 +95,66 @@ def _against_original(case: CaseResult, mode: str) -> list[str]:
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# latency
+# latency, ablation
 
 
-def latency(case: CaseResult, probe: ProbeResult, title: str) -> Diagnostic:
-    """Whole model against blocks."""
-    figures = probe.figures
-    blocks = ", ".join(f"{b['count']} x {b['class']} in {b['path'] or 'the model'}" for b in figures["blocks"])
-    if not blocks:
-        told = "the model has no list of two or more modules of one class"
-        return Diagnostic(probe.name, title, case.name, message=told, seconds=probe.seconds)
-    names = {"whole": "whole model", "blocks": "block by block"}
-    return Diagnostic(
-        probe.name,
-        title,
-        case.name,
-        message=f"{blocks}; backend {figures['backend']}",
-        columns=(
-            "compiled",
-            "first pass s",
-            "warm ms",
-            "graphs",
-            "breaks",
-            "recompiles",
-            "launches",
-            f"batch of {figures['size']}: s" if figures.get("size") else "another batch: s",
-            "its recompiles",
-        ),
-        rows=tuple(_latency_row(names[s["name"]], s) for s in figures["settings"]),
-        conclusions=tuple(_of_latency(figures)),
-        seconds=probe.seconds,
-    )
-
-
-def _latency_row(name: str, setting: Figures) -> Row:
-    if setting["status"] != "ok":
-        return (name, setting["status"], *("-" for _ in range(7)))
-    first, another = setting["first"], setting.get("another")
-    counts = [str(first[key]) for key in ("graphs", "breaks", "recompiles")]
-    later = (number(another["seconds"]), str(another["recompiles"])) if another else ("-", "-")
-    warm = spread(warm_of(setting))
-    return (name, number(setting["first_seconds"]), warm, *counts, str(setting["settled"]["launches"]), *later)
-
-
-def _of_latency(figures: Figures) -> list[str]:
-    failed = [s for s in figures["settings"] if s["status"] != "ok"]
-    if failed:
-        return [f"{s['name']}: {s['message'] or s['status']}." for s in failed]
-    whole, blocks = figures["settings"]
-    if not blocks["settled"]["launches"]:
-        return ["No compiled block ran: the model does not call these blocks as modules."]
-    slow, fast = whole["first_seconds"], blocks["first_seconds"]
-    told = f"Block by block, the first pass takes {number(fast)} s instead of {number(slow)} s"
-    told += f" ({slow / fast:.1f} times quicker)" if fast < slow else ""
-    lines = [f"{told}; {_warm_difference(warm_of(whole), warm_of(blocks))}."]
-    if "another" in whole and "another" in blocks:
-        one, other = whole["another"], blocks["another"]
-        lines.append(
-            f"A batch of {figures['size']} afterwards takes {number(other['seconds'])} s block by block (recompiles:"
-            f" {other['recompiles']}), {number(one['seconds'])} s as a whole (recompiles: {one['recompiles']})."
-        )
-    if blocks["first"]["limit_hits"]:
-        lines.append(f"Block by block, the recompile limit was hit {blocks['first']['limit_hits']} times.")
-    return lines
-
-
-def _warm_difference(whole: Warm, blocks: Warm) -> str:
-    both = f"{number(blocks.median_ms)} ms against {number(whole.median_ms)} ms"
-    return f"a warm pass takes {both}" + (", which is no difference beyond noise" if same(whole, blocks) else "")
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# ablation
-
-
-def ablation(case: CaseResult, probe: ProbeResult, title: str) -> Diagnostic:
-    """Each option against the defaults, which were measured first and last."""
+def compared(case: CaseResult, probe: ProbeResult, title: str) -> Diagnostic:
+    """Settings against the first one, which may have been measured again at last."""
     settings: list[Figures] = probe.figures["settings"]
-    defaults = [warm_of(s) for s in settings if s["name"] == "default" and s["status"] == "ok"]
+    told = probe.figures["told"] or "the model has no list of two or more modules of one class"
+    columns = ("setting", "first pass s", "warm ms", "speed", "graphs", "recompiles", "launches", "off eager")
+    first = [s for s in settings if s["name"] == settings[0]["name"] and s["status"] == "ok"]
     return Diagnostic(
         probe.name,
         title,
         case.name,
-        message=f"mode {probe.figures['mode']}",
-        columns=("option", "first pass s", "warm ms", "speed", "max difference to eager"),
-        rows=tuple(_option_row(s, defaults) for s in settings),
-        conclusions=tuple(_of_ablation(probe.figures, settings, defaults)),
+        message=told,
+        columns=columns if settings else (),
+        rows=tuple(_setting_row(s, first) for s in settings),
+        conclusions=tuple(_of_settings(settings, first)),
         seconds=probe.seconds,
     )
 
 
-def _named(setting: Figures) -> str:
-    return "default" if setting["name"] == "default" else f"{setting['name']}={setting['value']}"
-
-
-def _option_row(setting: Figures, defaults: list[Warm]) -> Row:
+def _setting_row(setting: Figures, first: list[Figures]) -> Row:
     if setting["status"] != "ok":
-        return (_named(setting), setting["status"], "-", "-", "-")
-    warm = warm_of(setting)
+        return (setting["name"], setting["status"], *("-" for _ in range(6)))
+    counts = (setting["first"]["graphs"], setting["first"]["recompiles"], setting["settled"]["launches"])
     speed = "-"
-    if setting["name"] != "default" and defaults:
-        speed = f"{_middle(defaults) / warm.median_ms:.2f}x" + ("" if _apart(warm, defaults) else " (noise)")
-    first = number(setting["first_seconds"])
-    return (_named(setting), first, spread(warm), speed, number(setting["difference"]))
+    if first and setting not in first:
+        speed = f"{_speed(setting, first):.2f}x" + ("" if _apart(setting, first) else " (noise)")
+    times = number(setting["first_seconds"]), spread(warm_of(setting)), speed
+    return (setting["name"], *times, *map(str, counts), number(setting["difference"]))
 
 
-def _middle(defaults: list[Warm]) -> float:
-    return sum(warm.median_ms for warm in defaults) / len(defaults)
+def _speed(setting: Figures, first: list[Figures]) -> float:
+    return sum(warm_of(one).median_ms for one in first) / len(first) / warm_of(setting).median_ms
 
 
-def _apart(warm: Warm, defaults: list[Warm]) -> bool:
-    """Whether it differs from each measurement of the defaults, to the same side."""
-    sides = {warm.median_ms < default.median_ms for default in defaults}
-    return len(sides) == 1 and not any(same(default, warm) for default in defaults)
+def _apart(setting: Figures, first: list[Figures]) -> bool:
+    """Whether it differs from each measurement of the first setting, to the same side."""
+    own, others = warm_of(setting), [warm_of(one) for one in first]
+    sides = {own.median_ms < other.median_ms for other in others}
+    return len(sides) == 1 and not any(same(other, own) for other in others)
 
 
-def _of_ablation(figures: Figures, settings: Iterable[Figures], defaults: list[Warm]) -> list[str]:
-    told = []
-    options = [s for s in settings if s["name"] != "default"]
-    for setting in (s for s in settings if s["status"] != "ok"):
-        told.append(f"{code(_named(setting))}: {setting['message'] or setting['status']}.")
-    if not defaults:
-        return [*told, "Without a measurement of the defaults there is nothing to compare with."]
-    apart = [s for s in options if s["status"] == "ok" and _apart(warm_of(s), defaults)]
-    better = [s for s in apart if warm_of(s).median_ms < _middle(defaults)]
-    for setting in better:
-        given = f'torch.compile(model, options={{"{setting["name"]}": {setting["value"]}}})'
-        if figures["mode"] != "default":  # torch.compile takes a mode or options, not both
-            given = f"torch._inductor.config.{setting['name']} = {setting['value']}"
+def _of_settings(settings: list[Figures], first: list[Figures]) -> list[str]:
+    told = [f"{s['name']}: {s['message'] or s['status']}." for s in settings if s["status"] != "ok"]
+    if not first:
+        return told
+    others = [s for s in settings if s["status"] == "ok" and s not in first]
+    for setting in others:
+        name, speed, cold = setting["name"], _speed(setting, first), setting["first_seconds"]
+        if not setting["settled"]["launches"]:
+            told.append(f"{name}: no compiled graph ran.")
+            continue
+        how = f"{speed:.2f}x as fast as {first[0]['name']}" + ("" if _apart(setting, first) else ", which is noise")
         told.append(
-            f"{code(_named(setting))} is {_middle(defaults) / warm_of(setting).median_ms:.2f}x as fast as the default,"
-            f" beyond noise: {code(given)}. Its first pass takes {number(setting['first_seconds'])} s."
+            f"{name}: {how}; its first pass takes {number(cold)} s instead of {number(first[0]['first_seconds'])}."
         )
-    if not better and any(s["status"] == "ok" for s in options):
-        told.append("None of the options is faster than the default beyond noise.")
-    slower = [code(_named(s)) for s in apart if s not in better]
-    if slower:
-        told.append(f"Slower beyond noise: {', '.join(slower)}.")
-    if len(defaults) == 2 and not same(*defaults):
-        told.append(
-            f"The machine drifts: the default itself took {number(defaults[0].median_ms)} ms at first and"
-            f" {number(defaults[1].median_ms)} ms at last."
-        )
-    if figures["unknown"]:
-        told.append(f"This torch does not know {', '.join(map(code, figures['unknown']))}.")
-    if figures["fixed"]:
-        told.append(f"The mode itself decides about {', '.join(map(code, figures['fixed']))}.")
+        if setting.get("given") and speed > 1 and _apart(setting, first):
+            told.append(f"In code: {code(setting['given'])}")
+    if len(first) == 2 and not same(*map(warm_of, first)):
+        times = " and ".join(number(warm_of(one).median_ms) for one in first)
+        told.append(f"The machine drifts: the default took {times} ms, at first and at last.")
     return told

@@ -41,7 +41,7 @@ from .leaves import leaves, on_host, snapshot
 from .listener import Listener, attend, general_guard, listening, place_names
 from .overlay import overlay_of, prepare_path
 from .passes import MOST_PASSES, Run, write_json
-from .running_case import Case, load_case, run_step, sizes_that_work, tensors
+from .running_case import Case, load_case, run_step, sizes_that_work
 from .worker import die_with_parent, limit_memory
 
 USABLE = 0.85  # of the seconds that the process may take: at the limit it is ended, and all figures are lost
@@ -476,49 +476,26 @@ class Marking:
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# latency: the whole model against each block of its repeated layers.
+# latency, ablation: settings that are timed one after the other.
 
 
 def latency(lab: Lab) -> Json:
-    """The first pass, the warm passes and another batch size, compiled as a whole and block by block."""
+    """The first pass and the warm passes, compiled as a whole and block by block."""
     plain = Trial(lab, None)
-    found, device = repeated_blocks(plain.model), plain.device
-    del plain
-    told: Json = {
-        "backend": lab.backend,
-        "blocks": [{"path": path, "class": type(made[0]).__name__, "count": len(made)} for path, made in found],
-        "settings": [],
-    }
-    if not found:
-        return told
-    other = _another_size(lab.case)
-    told["size"] = other.sizes[0] if other and other.sizes else None
-    del found
+    plain.first_pass()
+    found, exact, device = repeated_blocks(plain.model), plain.outputs, plain.device
+    blocks = [{"path": path, "class": type(made[0]).__name__, "count": len(made)} for path, made in found]
+    del plain, found
+    if not blocks:
+        return {"told": "", "settings": []}
     rouse(lab, device)
-    ways = {"whole": _compiled_whole, "blocks": _compiled_blocks}
-    for name, way in ways.items():
-        setting = functools.partial(_cold_and_warm, lab, functools.partial(way, lab), other)
-        told["settings"].append(lab.attempt(name, setting))
-    return told
-
-
-def _another_size(case: Case) -> Case | None:
-    """The first call with a batch size that no call has; None where the model takes none."""
-    other = dataclasses.replace(case, vary="batch", sizes=None)
-    try:
-        wanted = other.candidate_sizes()
-    except CaseError:
-        return None
-    plain = [call for call in dataclasses.replace(case, vary=None, sizes=None).calls() if not callable(call)]
-    seen = {1, wanted[0], *(case.sizes or ()), *(t.size(0) for t in tensors(plain) if t.dim())}
-    model = case.build()
-    for size in (*wanted, max(seen) + 1):
-        sized = dataclasses.replace(other, sizes=[size])
-        if size not in seen:
-            with contextlib.suppress(Exception):
-                run_step(sized, model, model, sized.calls()[0], None)
-                return sized
-    return None
+    ways = {"whole model": _compiled_whole, "block by block": _compiled_blocks}
+    settings = [
+        lab.attempt(name, functools.partial(_timed, lab, functools.partial(way, lab), exact, {}))
+        for name, way in ways.items()
+    ]
+    told = ", ".join(f"{b['count']} x {b['class']} in {b['path'] or 'the model'}" for b in blocks)
+    return {"told": f"{told}; backend {lab.backend}", "settings": settings}
 
 
 def rouse(lab: Lab, device: Any) -> None:
@@ -548,58 +525,40 @@ def _compiled_blocks(lab: Lab, model: Any) -> Any:
     return model
 
 
-def _cold_and_warm(lab: Lab, compiled: Callable[[Any], Any], other: Case | None) -> Json:
-    trial = Trial(lab, compiled)
-    told, seconds = trial.first_pass()
-    settled = trial.settle()
-    warm: Json = {"first": told, "first_seconds": seconds, "settled": settled, **trial.warm()}
-    if other is not None:
-        counts, took = trial.step(other, other.calls()[0])
-        warm["another"] = {**counts, "seconds": took}
-    return warm
-
-
-# ---------------------------------------------------------------------------------------------------------------------
-# ablation: inductor's options, one at a time.
-
-
 def ablation(lab: Lab) -> Json:
     """The times with each option turned to its other value; the defaults come first and last, so that drift shows."""
     if lab.backend != "inductor":
         raise UnsuitedError(f"it is about options of inductor, and the backend is {lab.backend}")
     config = torch._inductor.config
     fixed = torch._inductor.list_mode_options(lab.mode) if lab.mode != "default" else {}
-    known = [name for name in ABLATED if isinstance(getattr(config, name, None), bool)]
-    tried = [name for name in known if name not in fixed]
-    reference = Trial(lab, None)
-    reference.first_pass()
-    if reference.draws_random:
+    tried = [name for name in ABLATED if isinstance(getattr(config, name, None), bool) and name not in fixed]
+    plain = Trial(lab, None)
+    plain.first_pass()
+    if plain.draws_random:
         config.fallback_random = True  # else compiled code draws other numbers than eager code
-    exact, device = reference.outputs, reference.device
-    del reference
+    timed = functools.partial(_timed, lab, lambda model: lab.case.compile(model, lab.options()), plain.outputs)
+    device = plain.device
+    del plain
     rouse(lab, device)
-    rows = [lab.attempt("default", functools.partial(_timed, lab, exact, {}), 1)]
+    rows = [lab.attempt("default", functools.partial(timed, {}), 1)]
     for name in tried:
         value = not getattr(config, name)
-        row = lab.attempt(name, functools.partial(_timed, lab, exact, {name: value}), 1)
-        rows.append({**row, "value": value})
-    rows.append(lab.attempt("default", functools.partial(_timed, lab, exact, {})))
-    return {
-        "backend": lab.backend,
-        "mode": lab.mode,
-        "settings": rows,
-        "unknown": [name for name in ABLATED if name not in known],
-        "fixed": [name for name in known if name in fixed],
-    }
+        row = lab.attempt(f"{name}={value}", functools.partial(timed, {name: value}), 1)
+        given = f'torch.compile(model, options={{"{name}": {value}}})'
+        if lab.mode != "default":  # torch.compile takes a mode or options, not both
+            given = f"torch._inductor.config.{name} = {value}"
+        rows.append({**row, "given": given})
+    rows.append(lab.attempt("default", functools.partial(timed, {})))
+    return {"told": f"mode {lab.mode}", "settings": rows}
 
 
-def _timed(lab: Lab, exact: Mapping[str, Any], patch: Json) -> Json:
+def _timed(lab: Lab, compiled: Callable[[Any], Any], exact: Mapping[str, Any], patch: Json) -> Json:
     with torch._inductor.config.patch(patch):
-        trial = Trial(lab, lambda model: lab.case.compile(model, lab.options()))
+        trial = Trial(lab, compiled)
         told, seconds = trial.first_pass()
         apart = largest_difference(trial.outputs, exact)
-        trial.settle()
-        return {"first": told, "first_seconds": seconds, "difference": apart, **trial.warm()}
+        settled = trial.settle()
+        return {"first": told, "first_seconds": seconds, "settled": settled, "difference": apart, **trial.warm()}
 
 
 def largest_difference(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> float | None:
