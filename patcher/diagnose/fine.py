@@ -1,4 +1,4 @@
-"""What looks like a cause of graph breaks and is none: where no compiled code runs, or what Dynamo traces anyway."""
+"""What looks like a cause of graph breaks and is none: output, and reads of tensors, where no compiled code runs."""
 
 from __future__ import annotations
 
@@ -6,28 +6,21 @@ import ast
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from patcher.diagnose.diagnosis import Remark
 from patcher.diagnose.sites import tree_in
 from patcher.facts import Facts
-from patcher.facts.checks.suspects import Suspect, suspects
+from patcher.facts.checks.log_calls import log_call
 from patcher.facts.project.index import Project, summarise
 from patcher.facts.syntax.classes import INITIALISERS
-from patcher.facts.syntax.tree import FunctionNode
+from patcher.facts.syntax.tree import Syntax
+from patcher.facts.values.module_values import Bindings
 from patcher.settings import Settings
 
-Reason = Literal["constructor", "elsewhere", "left out", "traced", "assertion"]
-
-_WHY: dict[Reason, str] = {
-    "constructor": "in `__init__`, not in `forward`",
-    "elsewhere": "not reached from any `forward` of these files",
-    "left out": "compiled code leaves it out: the test around it asks whether code is being compiled",
-    "traced": "Dynamo decides them while it traces (another answer is compiled apart): no graph break",
-    "assertion": "Dynamo traces it as an assertion inside of the graph: no graph break",
-}
+_CONSTRUCTOR = "in `__init__`, not in `forward`"
+_ELSEWHERE = "not reached from any `forward` of these files"
+_READS = frozenset({"item", "tolist"})
 _SHOWN_LINES = 6
-_SHOWN_FUNCTIONS = 4
 
 
 @dataclass(frozen=True)
@@ -35,7 +28,7 @@ class _Fine:
     line: int
     text: str
     scope: str
-    reason: Reason
+    reason: str
     lines: range
 
 
@@ -67,7 +60,7 @@ def fine(
             continue
         facts = Facts(tree, path, project, Settings(), frozenset())
         lines = ran[name] or None if ran is not None else None
-        told = [f for s in suspects(facts.syntax) if (f := _fine(s, facts, names, lines)) is not None]
+        told = [f for call, what in _calls(facts.syntax) if (f := _fine(call, what, facts, names, lines)) is not None]
         told = [f for f in told if not any(f"{name}:{line}" in broke for line in f.lines)]
         found += _remarks(told, name, text.splitlines())
     return tuple(found)
@@ -92,22 +85,29 @@ def _names_in_graphs(project: Project) -> frozenset[str]:
     return frozenset(known)
 
 
-def _fine(s: Suspect, facts: Facts, names: frozenset[str], ran: frozenset[int] | None) -> _Fine | None:
-    scope, lines = facts.syntax.scope_of(s.function), _lines_of(facts.syntax.statement_of(s.node))
-    if facts.reached(s.function):
-        reason = _harmless(s, facts)
-        if reason is None or (ran is not None and s.node.lineno not in ran):
-            return None
-        return _Fine(s.node.lineno, s.text, scope, reason, lines)
-    method = facts.syntax.method_of(s.node)
+def _calls(syntax: Syntax) -> Iterator[tuple[ast.Call, str]]:
+    """The calls that break a graph where they are traced, and what they are called, as Markdown."""
+    bindings = Bindings(syntax)
+    for call in syntax.by_type[ast.Call]:
+        func = call.func
+        if isinstance(func, ast.Attribute) and func.attr in _READS and not call.args and not call.keywords:
+            yield call, f"`.{func.attr}()`"
+        elif (written := log_call(call, syntax, bindings)) is not None:
+            yield call, f"`{written}`"
+
+
+def _fine(call: ast.Call, what: str, facts: Facts, names: frozenset[str], ran: frozenset[int] | None) -> _Fine | None:
+    method = facts.syntax.method_of(call)
     cls = facts.syntax.class_of(method) if method is not None else None
-    if s.kind not in ("output", "read") or method is None or cls is None or not facts.is_module_class(cls):
+    if facts.reached(call) or method is None or cls is None or not facts.is_module_class(cls):
         return None
-    if method.name in INITIALISERS:
-        return None if cls.name in names else _Fine(s.node.lineno, s.text, scope, "constructor", lines)
-    if method.name in names or (ran is not None and s.node.lineno in ran):
+    eager = cls.name not in names if method.name in INITIALISERS else method.name not in names
+    if not eager or (method.name not in INITIALISERS and ran is not None and call.lineno in ran):
         return None  # it may run inside of a graph, or beside one
-    return _Fine(s.node.lineno, s.text, scope, "elsewhere", lines)
+    reason = _CONSTRUCTOR if method.name in INITIALISERS else _ELSEWHERE
+    function = facts.syntax.function_of(call) or method
+    lines = _lines_of(facts.syntax.statement_of(call))
+    return _Fine(call.lineno, what, facts.syntax.scope_of(function), reason, lines)
 
 
 def _lines_of(statement: ast.stmt) -> range:
@@ -117,32 +117,15 @@ def _lines_of(statement: ast.stmt) -> range:
     return range(statement.lineno, max(last, statement.lineno) + 1)
 
 
-def _harmless(s: Suspect, facts: Facts) -> Reason | None:
-    """Why something that compiled code reaches is no cause; None where that is not sure."""
-    if s.kind in ("output", "read"):
-        return "left out" if facts.eager_only(s.node) and not _is_disabled(s.function, facts) else None
-    if facts.eager_only(s.node):
-        return None
-    if s.kind == "assertion":
-        assert isinstance(s.node, ast.Assert)
-        return "assertion" if facts.value(s.node.test).is_tensor else None
-    return "traced"
-
-
-def _is_disabled(function: FunctionNode, facts: Facts) -> bool:
-    """Whether it is a decorator, and no test, that keeps ``function`` out of graphs: calling it is a break."""
-    return bool(function.decorator_list) or facts.syntax.function_of(function) is not None
-
-
 def _remarks(told: Sequence[_Fine], path: str, lines: Sequence[str]) -> Iterator[Remark]:
-    """What is traced together for the whole file, as there is much of it; all else by function and reason."""
-    groups: defaultdict[tuple[str, Reason], list[_Fine]] = defaultdict(list)
+    """One for each function and reason."""
+    groups: defaultdict[tuple[str, str], list[_Fine]] = defaultdict(list)
     for f in sorted(told, key=lambda f: f.line):
-        groups["" if f.reason == "traced" else f.scope, f.reason].append(f)
-    for (_, reason), group in sorted(groups.items(), key=lambda item: item[1][0].line):
+        groups[f.scope, f.reason].append(f)
+    for (scope, reason), group in sorted(groups.items(), key=lambda item: item[1][0].line):
         first = group[0].line
         code = lines[first - 1].strip() if first <= len(lines) else ""
-        yield Remark(f"{path}:{first}", f"{_listed(group)} in {_functions(group)}", _WHY[reason], code)
+        yield Remark(f"{path}:{first}", f"{_listed(group)} in `{scope}`", reason, code)
 
 
 def _listed(group: Sequence[_Fine]) -> str:
@@ -156,9 +139,3 @@ def _lines(found: Sequence[int]) -> str:
     several = sorted(set(found))
     more = f" and {len(several) - _SHOWN_LINES} more" if len(several) > _SHOWN_LINES else ""
     return f"line{'s' if len(several) > 1 else ''} {', '.join(map(str, several[:_SHOWN_LINES]))}{more}"
-
-
-def _functions(group: Sequence[_Fine]) -> str:
-    functions = list(dict.fromkeys(f.scope for f in group))
-    more = f" and {len(functions) - _SHOWN_FUNCTIONS} more" if len(functions) > _SHOWN_FUNCTIONS else ""
-    return ", ".join(f"`{name}`" for name in functions[:_SHOWN_FUNCTIONS]) + more
