@@ -479,6 +479,7 @@ WALLS: dict[str, set[str]] = {
         "patcher.source",
     },
     "patcher.fleet": {
+        "patcher.decode",
         "patcher.config",
         "patcher.harness.cases",
         "patcher.harness.run",

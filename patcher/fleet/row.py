@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+from patcher.decode import DecodeError, decoded
 from patcher.fleet.manifest import Model
 from patcher.harness.cases import Case
 
@@ -90,15 +91,6 @@ def to_json(row: Row) -> str:
 def from_json(line: str) -> Row | None:
     """The row in a line; None when there is none, as in a line that was not written to its end."""
     try:
-        values = json.loads(line)
-        known = {name: values[name] for name in _NAMES if name in values}
-        known["notes"] = tuple(known.get("notes", ()))
-        row = Row(**known)
-    except (ValueError, TypeError, KeyError):
+        return decoded(Row, json.loads(line))
+    except (ValueError, DecodeError):
         return None
-    texts = (row.model, row.do, row.case, row.mode, row.key, row.told, row.machine, row.device, row.torch, *row.notes)
-    whole = row.answer in ANSWERS and isinstance(row.figures, dict) and all(isinstance(text, str) for text in texts)
-    return row if whole and all(isinstance(figure, int | float) for figure in row.figures.values()) else None
-
-
-_NAMES = tuple(entry.name for entry in fields(Row))
