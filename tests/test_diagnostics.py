@@ -217,6 +217,8 @@ def test_patched_only_where_something_is_patched() -> None:
 
 # vary-batch, vary-sequence
 
+MARKS = "`maybe_mark_dynamic` on dimension 0 of `ids`, dimensions 0 and 2 of `cache[*].key`"
+
 
 def counts(recompiles: int = 0, breaks: int = 0, launches: int = 1, operators: int = 10, **more: int) -> dict[str, int]:
     made = dict.fromkeys(("graphs", "limit_hits", "dropped_frames"), 0)
@@ -254,7 +256,7 @@ def varied(*settings: dict[str, Any], marks: bool = True) -> dict[str, Any]:
 def test_marks_that_help_are_named_with_parameter_and_dimension() -> None:
     told = of("vary-batch", varied(setting("automatic", 0, 1, 1), setting("marked", 0, 0, 1)))
     assert told.conclusions[0] == "As it is: 2 recompilations over all batch sizes."
-    assert "Mark dimension 0 of `ids`, dimensions 0 and 2 of `cache[*].key`: recompilations 2 -> 1." in text(told)
+    assert f"With {MARKS}: recompilations 2 -> 1." in told.conclusions
     assert "before the call of the compiled Model" in text(told)
     calls = "`torch._dynamo.maybe_mark_dynamic(ids, 0)`, `torch._dynamo.maybe_mark_dynamic(cache[i].key, [0, 2])`"
     assert f"In code: {calls}, for each item i." in told.conclusions
@@ -271,7 +273,7 @@ def test_the_second_round_counts() -> None:
 
 def test_marks_that_do_not_help() -> None:
     told = of("vary-batch", varied(setting("automatic", 0, 1, 0), setting("marked", 0, 1, 0)))
-    assert "does not help: recompilations 1 -> 1." in text(told)
+    assert f"With {MARKS}: recompilations 1 -> 1." in told.conclusions
     assert "torch._dynamo.maybe_mark_dynamic" not in text(told)
 
 
@@ -287,7 +289,7 @@ def test_marks_that_do_not_help() -> None:
 )
 def test_fewer_recompilations_of_less_are_no_gain(worse: dict[str, Any], named: str) -> None:
     told = of("vary-batch", varied(setting("automatic", 0, 1, 1), setting("marked", 0, 0, 0, **worse)))
-    assert f"is no clear gain: recompilations 2 -> 0, but {named}." in text(told)
+    assert f"With {MARKS}: recompilations 2 -> 0, but {named}." in told.conclusions
     assert "torch._dynamo.maybe_mark_dynamic" not in text(told)
     other = of("vary-batch", varied(setting("automatic", 0, 1, 1), setting("dynamic", 0, 0, 0, **worse)))
     assert f"With `dynamic=True`: recompilations 2 -> 0, but {named}." in text(other)
@@ -312,18 +314,19 @@ def test_nothing_to_mark() -> None:
 def test_a_size_of_one() -> None:
     settings = setting("automatic", 0, 1, 1), setting("marked", 0, 0, 1)
     told = of("vary-batch", varied(*settings, setting("unbacked", 0, 0, 0)))
-    assert "A size of 1 is compiled for itself even where it is marked; `mark_unbacked`" in text(told)
+    assert f"With {MARKS.replace('maybe_mark_dynamic', 'mark_unbacked')}: recompilations 1 -> 0." in told.conclusions
     assert "In code: `torch._dynamo.decorators.mark_unbacked(ids, 0)`, " in text(told)
     no_gain = of("vary-batch", varied(*settings, setting("unbacked", 0, 0, 1)))
-    assert "gains nothing here: recompilations 1 -> 1" in text(no_gain)
+    assert "`mark_unbacked` on dimension 0 of `ids`" in no_gain.conclusions[-1]
+    assert no_gain.conclusions[-1].endswith("recompilations 1 -> 1.")
     failed = of("vary-batch", varied(*settings, failing("unbacked")))
-    assert "does not work here: UserError: why (m.py:4)." in text(failed)
+    assert failed.conclusions[-1].endswith("it does not run: UserError: why (m.py:4).")
     assert "mark_unbacked(ids" not in text(no_gain) + text(failed)
 
 
 def test_settings_that_fail() -> None:
     told = of("vary-batch", varied(setting("automatic", 0, 1, 1), failing("marked"), failing("dynamic")))
-    assert "With the dimensions marked it does not run: UserError: why (m.py:4)." in told.conclusions
+    assert f"With {MARKS} it does not run: UserError: why (m.py:4)." in told.conclusions
     assert "With `dynamic=True` it does not run: UserError: why (m.py:4)." in told.conclusions
     assert ("maybe_mark_dynamic", "compile-error", "-", "-", "-", "-", "-") in told.rows
     alone = of("vary-batch", varied(failing("automatic")))

@@ -23,6 +23,7 @@ SETTINGS = {
     "unbacked": "mark_unbacked",
 }
 COLUMNS = ("setting", "size", "graphs", "breaks", "recompiles", "limit hits", "launches")
+_MARKING = {"marked": "torch._dynamo.maybe_mark_dynamic", "unbacked": "torch._dynamo.decorators.mark_unbacked"}
 _KEYS = ("graphs", "breaks", "recompiles", "limit_hits", "launches")
 _SIZES = 4  # of one call that are shown
 _LEAST = 0.9  # of the operators in graphs: fewer, and less is compiled than before
@@ -116,9 +117,13 @@ def _conclusions(figures: Figures, settings: Mapping[str, Figures]) -> list[str]
     told = [f"As it is: {_times(cost.recompiles)}{_limit(cost)} over all {sizes}.", *_besides(figures)]
     if not figures["marks"]:
         told.append("The model itself gets no tensor whose size varies: there is nothing to mark before the call.")
-    told += _marked(figures, settings.get("marked"), cost)
-    told += _dynamic(settings.get("dynamic"), cost)
-    told += _unbacked(figures, settings)
+    marked = settings.get("marked")
+    for name in ("marked", "dynamic"):
+        told += _against(name, figures, settings.get(name), cost)
+    if marked and marked["status"] == "ok" and Cost.of(marked).recompiles:
+        told.append(f"With the marks, still compiled again: {_reasons(marked)}.")
+        # a size of 1 is compiled for itself, marked or not, unless the dimension is unbacked
+        told += _against("unbacked", figures, settings.get("unbacked"), Cost.of(marked))
     return told
 
 
@@ -145,64 +150,23 @@ def _limit(cost: Cost) -> str:
     return f" and {cost.limit_hits} hits of the recompile limit" if cost.limit_hits else ""
 
 
-def _marked(figures: Figures, setting: Figures | None, before: Cost) -> list[str]:
+def _against(name: str, figures: Figures, setting: Figures | None, before: Cost) -> list[str]:
+    """What a setting changes; with the calls to write where it marks dimensions and that is a gain."""
     if setting is None:
         return []
+    marks = figures["marks"] if name in _MARKING else []
+    which = code(SETTINGS[name]) + (f" on {dimensions(marks)}" if marks else "")
     if setting["status"] != "ok":
-        return [f"With the dimensions marked it does not run: {_why(setting)}."]
+        return [f"With {which} it does not run: {_why(setting)}."]
     cost = Cost.of(setting)
     worse = cost.worse_than(before)
-    change = f"recompilations {before.recompiles} -> {cost.recompiles}"
-    if cost.recompiles < before.recompiles and not worse:
-        told = [f"Mark {dimensions(figures['marks'])}: {change}. {_place(figures)}"]
-        told += _calls("torch._dynamo.maybe_mark_dynamic", figures["marks"])
-    elif cost.recompiles < before.recompiles:
-        told = [f"Marking {dimensions(figures['marks'])} is no clear gain: {change}, but {worse}."]
-    else:
-        told = [f"Marking {dimensions(figures['marks'])} does not help: {change}{f', {worse}' if worse else ''}."]
-    if cost.recompiles:
-        told.append(f"With the marks, still compiled again: {_reasons(setting)}.")
-    return told
-
-
-def _place(figures: Figures) -> str:
-    return (
-        f"The marks go before the call of the compiled {figures['model']}, into code that is not compiled itself:"
-        " inside it Dynamo refuses them."
-    )
-
-
-def _dynamic(setting: Figures | None, before: Cost) -> list[str]:
-    if setting is None:
-        return []
-    if setting["status"] != "ok":
-        return [f"With `dynamic=True` it does not run: {_why(setting)}."]
-    cost = Cost.of(setting)
-    worse = cost.worse_than(before)
-    told = f"With `dynamic=True`: recompilations {before.recompiles} -> {cost.recompiles}"
-    return [f"{told}, but {worse}." if worse else f"{told}."]
-
-
-def _unbacked(figures: Figures, settings: Mapping[str, Figures]) -> list[str]:
-    """A size of 1 is compiled for itself, marked or not, unless the dimension is unbacked."""
-    setting, marked = settings.get("unbacked"), settings.get("marked")
-    if setting is None or marked is None or marked["status"] != "ok":
-        return []
-    before = Cost.of(marked)
-    if not before.recompiles:
-        return []
-    one = "A size of 1 is compiled for itself even where it is marked"
-    if setting["status"] != "ok":
-        return [f"{one}; `mark_unbacked`, which would avoid it, does not work here: {_why(setting)}."]
-    cost = Cost.of(setting)
-    worse = cost.worse_than(before)
-    change = f"recompilations {before.recompiles} -> {cost.recompiles}"
-    if cost.recompiles >= before.recompiles:
-        return [f"`mark_unbacked`, which avoids that a size of 1 is compiled for itself, gains nothing here: {change}."]
-    if worse:
-        return [f"`mark_unbacked` instead of the marks is no clear gain: {change}, but {worse}."]
-    calls = _calls("torch._dynamo.decorators.mark_unbacked", figures["marks"])
-    return [f"{one}; `mark_unbacked`, which avoids it, in place of the marks: {change}.", *calls]
+    told = [
+        f"With {which}: recompilations {before.recompiles} -> {cost.recompiles}{f', but {worse}' if worse else ''}."
+    ]
+    if not marks or worse or cost.recompiles >= before.recompiles:
+        return told
+    place = f"before the call of the compiled {figures['model']}, in code that is not compiled: inside it Dynamo refuses them"
+    return [*told, *_calls(_MARKING[name], marks), f"The marks go {place}."]
 
 
 def _why(setting: Figures) -> str:
