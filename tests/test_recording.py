@@ -423,6 +423,34 @@ def test_a_method_of_the_users_comes_before_those_of_a_trainer(forking: Path) ->
     assert recorded(forking, text).target == "Mine.step"
 
 
+def test_what_an_optimizer_compiles_is_called_in_its_step(forking: Path) -> None:
+    found = recorded(
+        forking,
+        "from net import *\n"
+        "class Rate(torch.optim.Optimizer):\n"
+        "    def __init__(self, parameters):\n"
+        "        super().__init__(parameters, {'lr': 0.1})\n"
+        "        self._update = torch.compile(self.update)\n"
+        "    @torch.no_grad()\n"
+        "    def update(self, p):\n"
+        "        p.sub_(self.state[p]['seen'].mul_(0.9).add_(p.grad))\n"
+        "    def step(self):\n"
+        "        for p in self.param_groups[0]['params']:\n"
+        "            if 'seen' not in self.state[p]:\n"
+        "                self.state[p]['seen'] = torch.zeros_like(p)\n"
+        "            self._update(p)\n"
+        "model = Net()\n"
+        "optimizer = Rate(model.parameters())\n"
+        "for _ in range(3):\n"
+        "    optimizer.zero_grad()\n"
+        "    model(torch.ones(2, 4)).sum().backward()\n"
+        "    optimizer.step()\n",
+    )
+    assert (found.target, found.compiled) == ("Rate.step", True)
+    told = measured(forking, found, "compiled")
+    assert (told["status"], told["launches"] > 0) == ("ok", True)
+
+
 def test_what_prepares_data_is_not_the_model(forking: Path) -> None:
     text = (
         "from net import *\n\nclass Scale(nn.Module):\n    def forward(self, x):\n        return x / 2\n\n"

@@ -278,7 +278,8 @@ class Watcher:
     ) -> Any:
         if self._depth:
             return call(*args, **kwargs) if method else self._nested(callee, call, args, kwargs)
-        owner = None if method or not isinstance(callee, torch.nn.Module) else _method_around(callee)
+        around = _method_around if isinstance(callee, torch.nn.Module) else _step_around
+        owner = None if method else around(callee)
         if owner is _CONSTRUCTOR:
             return call(*args, **kwargs)
         event = self._event(callee, call, args, kwargs, method, None if self.named else owner)
@@ -365,6 +366,21 @@ def _method_around(callee: torch.nn.Module) -> Any:
             else:
                 found = (instance, kind, code.co_name)
     return found or installed
+
+
+def _step_around(_callee: Any) -> Any:
+    """The outermost method of an optimizer of the user's around a call, as ``_method_around`` tells it; None: none.
+
+    A step makes the state of each parameter in turn, so that its parts cannot be called alone.
+    """
+    found = None
+    for frame in _frames():
+        code = frame.f_code
+        instance = frame.f_locals.get(code.co_varnames[0]) if code.co_argcount else None
+        if isinstance(instance, torch.optim.Optimizer) and not any(part in code.co_filename for part in _INSTALLED):
+            kind = next((kind for kind in type(instance).__mro__ if code.co_name in vars(kind)), None)
+            found = (instance, kind, code.co_name) if kind and not code.co_name.startswith("__") else found
+    return found
 
 
 def _frames() -> Iterator[types.FrameType]:

@@ -23,6 +23,7 @@ from patcher.search.judged import (
     is_equal,
     is_less,
     is_verified,
+    is_wrong,
     span_of,
     unrepeated,
 )
@@ -172,7 +173,7 @@ class _End:
 
 def _unrolled(now: State, was: State) -> str:
     """What is said where more graphs start, for a loop is not unrolled any more or what was compiled was wrong."""
-    if not is_equal(was, "original") and was.figures("original"):
+    if is_wrong(was, "original"):
         now_too = next(apart_from_eager(now, "patched"), "")
         return "compiled as it was, results differ from eager" + f", and do now: {now_too}" * bool(now_too)
     before, after = operators_compiled(was, "original"), operators_compiled(now, "patched")
