@@ -103,7 +103,7 @@ class _End:
             cold_s=cold,
             before_cold_s=search.cold.get(Configuration()),
             warm_cold_s=None if again == cold else again,
-            equivalent=self._is_verified and is_equal(state, tree),
+            equivalent=self._is_verified and not is_wrong(state, tree),
             max_difference=_difference(state, tree),
             replayed=search.replayed if best else None,
             by_call=_chosen(state, tree),
