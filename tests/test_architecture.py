@@ -288,17 +288,34 @@ WALLS: dict[str, set[str]] = {
         "patcher.harness",
         "patcher.search",
     },
-    "patcher.search.optimizing": {
+    "patcher.search.session": {
         "patcher.analysis",
         "patcher.diagnose",
         "patcher.harness.compare",
         "patcher.harness.measured",
         "patcher.harness.plan",
-        "patcher.options",
-        "patcher.results",
+        "patcher.observed",
         "patcher.search",
         "patcher.settings",
-        "patcher.observed",
+    },
+    "patcher.search.candidates": {
+        "patcher.diagnose",
+        "patcher.options",
+        "patcher.search",
+        "patcher.settings",
+    },
+    "patcher.search.reducing": {
+        "patcher.diagnose",
+        "patcher.harness.measured",
+        "patcher.search",
+        "patcher.settings",
+    },
+    "patcher.search.optimizing": {
+        "patcher.diagnose",
+        "patcher.harness.measured",
+        "patcher.harness.plan",
+        "patcher.search",
+        "patcher.settings",
     },
     "patcher.search.writing": {
         "patcher.analysis",

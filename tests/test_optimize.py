@@ -43,7 +43,7 @@ from patcher.harness.measured import (
     Warm,
 )
 from patcher.results import FileResult
-from patcher.search import optimizing, pool
+from patcher.search import pool, session
 from patcher.search.call import _diff, _proof
 from patcher.search.concluding import verdict
 from patcher.search.judged import why_not
@@ -264,7 +264,7 @@ def test_what_takes_far_longer_to_compile_than_what_is_verified_is_stopped(
         return Measured(5.0 if codes else 14.0, breaks=0 if codes else 1, ends=bool(codes) or not settings)
 
     monkeypatch.setattr(pool, "cores", lambda: 16)
-    monkeypatch.setattr(optimizing, "_FEWEST_SECONDS", 0.5)
+    monkeypatch.setattr(session, "_FEWEST_SECONDS", 0.5)
     found = verdict(search(told, cuda="13.0", at_once=8))
     assert (found.word, found.after_ms) == ("optimized", 5)
     assert "stopped" in {one.what: one.reason for one in found.dropped}['no fixes, mode="reduce-overhead"']

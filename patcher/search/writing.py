@@ -8,8 +8,8 @@ from patcher.analysis import Analysis
 from patcher.diagnose.places import Places
 from patcher.diagnose.relations import bundles
 from patcher.results import FileResult
+from patcher.search.candidates import SETTING
 from patcher.search.judged import Configuration
-from patcher.search.optimizing import SETTING
 from patcher.settings import Settings, TorchSetting, Unit
 
 
