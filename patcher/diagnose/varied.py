@@ -160,13 +160,13 @@ def _against(name: str, figures: Figures, setting: Figures | None, before: Cost)
         return [f"With {which} it does not run: {_why(setting)}."]
     cost = Cost.of(setting)
     worse = cost.worse_than(before)
-    told = [
-        f"With {which}: recompilations {before.recompiles} -> {cost.recompiles}{f', but {worse}' if worse else ''}."
-    ]
+    told = f"With {which}: recompilations {before.recompiles} -> {cost.recompiles}" + (
+        f", but {worse}" if worse else ""
+    )
     if not marks or worse or cost.recompiles >= before.recompiles:
-        return told
-    place = f"before the call of the compiled {figures['model']}, in code that is not compiled: inside it Dynamo refuses them"
-    return [*told, *_calls(_MARKING[name], marks), f"The marks go {place}."]
+        return [f"{told}."]
+    place = f"before the call of the compiled {figures['model']}, in code that is not compiled"
+    return [f"{told}.", *_calls(_MARKING[name], marks), f"The marks go {place}: inside it Dynamo refuses them."]
 
 
 def _why(setting: Figures) -> str:
