@@ -437,6 +437,15 @@ def test_within_noise_of_one_of_the_defaults_is_none() -> None:
     assert told.rows[1][3] == "1.51x (noise)"
 
 
+def test_of_several_options_only_what_differs_is_told() -> None:
+    slower = option("epilogue_fusion=False", 30)
+    told = of("ablation", settings(option("default", 10), option("max_autotune=True", 10), slower))
+    assert told.conclusions == (
+        "None of them is faster than default beyond noise.",
+        "epilogue_fusion=False: 0.33x as fast as default; its first pass takes 2 s instead of 2.",
+    )
+
+
 def test_options_without_figures() -> None:
     left = {"name": "max_autotune=True", "status": "left out", "message": "there was no time left for it"}
     told = of("ablation", settings(option("default", 10), left))

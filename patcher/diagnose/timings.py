@@ -143,16 +143,19 @@ def _of_settings(settings: list[Figures], first: list[Figures]) -> list[str]:
     if not first:
         return told
     others = [s for s in settings if s["status"] == "ok" and s not in first]
-    for setting in others:
+    apart = [s for s in others if _apart(s, first)]
+    if len(others) > 1 and not any(_speed(s, first) > 1 for s in apart):
+        told.append(f"None of them is faster than {first[0]['name']} beyond noise.")
+    for setting in apart if len(others) > 1 else others:
         name, speed, cold = setting["name"], _speed(setting, first), setting["first_seconds"]
         if not setting["settled"]["launches"]:
             told.append(f"{name}: no compiled graph ran.")
             continue
-        how = f"{speed:.2f}x as fast as {first[0]['name']}" + ("" if _apart(setting, first) else ", which is noise")
+        how = f"{speed:.2f}x as fast as {first[0]['name']}" + ("" if setting in apart else ", which is noise")
         told.append(
             f"{name}: {how}; its first pass takes {number(cold)} s instead of {number(first[0]['first_seconds'])}."
         )
-        if setting.get("given") and speed > 1 and _apart(setting, first):
+        if setting.get("given") and speed > 1 and setting in apart:
             told.append(f"In code: {code(setting['given'])}")
     if len(first) == 2 and not same(*map(warm_of, first)):
         times = " and ".join(number(warm_of(one).median_ms) for one in first)
