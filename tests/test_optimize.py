@@ -119,7 +119,6 @@ class Bench:
     error: str = ""
     cuda: str | None = None
     crowded: bool = False
-    elsewhere: None = None
     blocks: tuple[tuple[str, ...], ...] = ()
     measured: int = 0
     asked: list[tuple[frozenset[str], tuple[str, ...], str]] = field(default_factory=list)

@@ -69,7 +69,6 @@ class World:
         self.analysis = Analysis([self.path], load_rules(), Settings())
         self.places = Places([self.path], str(folder), [])
         self.at_length: Sequence[str] = ()  # who spoils results only when measured at length
-        self.elsewhere = None
         self.measured: list[frozenset[str]] = []
         self.reasons: dict[str, str] = {}  # why a class breaks, where it is no branch
         self.removes: dict[str, str] = {}  # the classes that a setting of PyTorch makes whole
@@ -293,7 +292,6 @@ def test_the_tree_ends_with_all_that_helps(tmp_path: Path, analysis: type[Ways],
 
     class Bench:
         places = Places([made.path], str(tmp_path), [])
-        elsewhere = None
 
         def measure(self, files: Sequence[FileResult], *_: Any, **__: Any) -> State:
             after = self.figures(b"".join(f.after for f in files).count(b"# "))
@@ -462,8 +460,6 @@ ALPHA, BETA = frozenset({"Alpha"}), frozenset({"Beta"})
 
 class Timed:
     """By what is fixed: milliseconds of eager and of compiled code."""
-
-    elsewhere = None
 
     def __init__(self, folder: Path, eager: dict[frozenset[str], float], compiled: dict[frozenset[str], float]) -> None:
         file = folder / "net.py"

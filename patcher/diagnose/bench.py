@@ -107,7 +107,6 @@ class Bench:
     places: Places
     tolerance: float | None = None
     progress: Progress | None = None
-    elsewhere: None = None  # what optimizing.py still asks for
     forks: Forks | None = None
     measured: int = 0
     _folder: Path = field(default_factory=scratch_folder)
