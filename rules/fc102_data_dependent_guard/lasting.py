@@ -106,7 +106,9 @@ class Lasting(Analysis):
         """What sets attributes in ``function``, or writes, and may have run when the test of ``guard`` is made."""
         place = (guard.lineno, guard.col_offset)
         turns = {n for p in self.syntax.ancestors(guard) if isinstance(p, _LOOPS) for n in walk(p)}
-        for n in self.syntax.own(function, ast.Attribute, ast.Subscript, ast.Call, ast.AugAssign):
+        for n in walk(function):
+            if not isinstance(n, (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.AugAssign)):
+                continue
             stored = isinstance(getattr(n, "ctx", None), (ast.Store, ast.Del))
             if (
                 (stored or isinstance(n, (ast.Call, ast.AugAssign)))
@@ -131,7 +133,7 @@ class Lasting(Analysis):
                     case _:
                         lasts = not (w.objects and all(map(self._is_made_here, w.objects)))
                         if lasts and sets_only and w.how is not How.SETS:  # backends write at the end of a graph
-                            lasts = not w.objects or any(self.unchanged.sharers(o).world for o in w.objects)
+                            lasts = not w.objects or any(self.unchanged.may_be_shared(o) for o in w.objects)
                         elif lasts and sets_only and isinstance(n, ast.Call) and not w.objects:
                             lasts = any(map(self._sets, self.callees.of(n)))
                 if lasts:

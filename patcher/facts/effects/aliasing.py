@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _CONTAINERS = (ast.List, ast.Tuple, ast.Set, ast.Dict)
+#: What uses an object, and gives no other holder to it.
+_USING = (
+    *(ast.BinOp, ast.UnaryOp, ast.Compare, ast.Subscript, ast.IfExp, ast.Return, ast.Expr, ast.If, ast.While),
+    *(ast.Assert, ast.AugAssign, ast.FormattedValue),
+)
 #: Views of a tensor no two places of which share memory may still have places that do.
 _OVERLAPPING = frozenset("expand expand_as broadcast_to broadcast_tensors as_strided unfold meshgrid".split())
 #: What a tensor is asked for that tells it from a copy, or what is hung on it.
@@ -39,15 +44,13 @@ class Aliasing(Analysis):
     def aliases(self, e: ast.expr) -> bool:
         """Whether ``e`` may give an object (or a view of one) that exists already."""
         match e:
-            case ast.UnaryOp(op=ast.UAdd(), operand=operand):
-                return self.aliases(operand)
+            case ast.UnaryOp(op=ast.UAdd()):
+                return True
             case ast.Constant() | ast.BinOp() | ast.UnaryOp() | ast.Compare():
                 return False
-            case ast.IfExp(body=body, orelse=orelse):
-                return self.aliases(body) or self.aliases(orelse)
             case ast.Call():
                 called = self._calls.of(e)
-                return bool(called.gives or called.nested or called.world)
+                return bool(called.gives or called.world)
         return True
 
     def fresh(self, e: ast.expr, branch: ast.AST | None = None, target: str | None = None) -> bool:
@@ -102,32 +105,22 @@ class Aliasing(Analysis):
         """Whether this use of a name gives the object, or a view of it, another holder (a return does not count)."""
         outer: ast.expr = self.through_views(load)
         parent = self.syntax.parents[outer]
-        while isinstance(parent, ast.Attribute) and _writes(parent.attr):
-            call = self.syntax.parents[parent]  # a method that changes in place gives the tensor itself
-            if not isinstance(call, ast.Call):
-                return True
-            outer = self.through_views(call)
-            parent = self.syntax.parents[outer]
-        if isinstance(parent, (ast.Assign, ast.AnnAssign, ast.NamedExpr)):
-            return parent.value is outer
-        if isinstance(parent, (ast.Yield, ast.YieldFrom, ast.Starred, ast.BoolOp, ast.Await)):
-            return True
-        if isinstance(parent, (*_LOOPS, ast.comprehension)):
-            return parent.iter is outer if not isinstance(parent, ast.While) else False
-        keyword = isinstance(parent, ast.keyword)
-        if isinstance(parent, _CONTAINERS) or keyword:
-            holder: ast.AST = parent
-            while isinstance(holder, (*_CONTAINERS, ast.keyword)):
-                holder = self.syntax.parents[holder]
-            return not (isinstance(holder, ast.Return) or (isinstance(holder, ast.Call) and self.lets_go(holder)))
-        if isinstance(parent, ast.Call) and outer is not parent.func:
+        if isinstance(parent, ast.Attribute):
+            return _writes(parent.attr)  # a method that changes in place gives the tensor itself
+        boxed = isinstance(parent, _CONTAINERS)
+        while isinstance(parent, (*_CONTAINERS, ast.keyword)):
+            parent = self.syntax.parents[parent]
+        if isinstance(parent, ast.Call):
             return not self.lets_go(parent)
-        return False
+        if boxed:
+            return not isinstance(parent, ast.Return)
+        assigned = isinstance(parent, (ast.Assign, ast.AnnAssign)) and parent.value is not outer
+        return not (assigned or isinstance(parent, _USING))
 
     def lets_go(self, call: ast.Call) -> bool:
         """Whether ``call`` neither keeps its arguments nor writes to them, and gives none of them (or a view) back."""
         called = self._calls.of(call)
-        return not (called.gives or called.writes or called.keeps or called.runs or called.nested)
+        return not (called.gives or called.writes or called.keeps or called.runs)
 
     def may_overlap(self, e: ast.expr) -> bool:
         """Whether several places of the tensor ``e`` may share memory, as far as can be seen."""
@@ -137,28 +130,9 @@ class Aliasing(Analysis):
                 return not definitions or any(self._defined_overlapping(d) for d in definitions)
             case ast.Subscript(value=base):
                 return self.may_overlap(base)
-            case ast.IfExp(body=body, orelse=orelse):
-                return self.may_overlap(body) or self.may_overlap(orelse)
-            case ast.Attribute():
-                own = self.inference.instance_attribute(e)
-                if own is not None:
-                    stores = self.inference.class_facts(own[0]).stores.get(own[1], [])
-                    return not stores or any(s.value is None or self.may_overlap(s.value) for s in stores)
-                return e.attr not in tables.VIEWS - _OVERLAPPING or self.may_overlap(e.value)
-            case ast.Call(func=func, args=args):
-                if not self.aliases(e):
-                    return False
-                what = self.syntax.qualified(func)
-                if what in ("torch.nn.Parameter", "torch.nn.parameter.Parameter") and args:
-                    return self.may_overlap(args[0])
-                if what is not None and what.startswith("torch.") and args:
-                    name, receiver = what.rpartition(".")[2], args[0]
-                elif isinstance(func, ast.Attribute) and self.inference.of(func.value).is_tensor:
-                    name, receiver = func.attr, func.value
-                else:
-                    return True
+            case ast.Call(func=ast.Attribute(value=receiver, attr=name)) if self.inference.of(receiver).is_tensor:
                 views = name in tables.VIEWS or _writes(name)
-                return name in _OVERLAPPING or (views and self.may_overlap(receiver))
+                return self.aliases(e) and (name in _OVERLAPPING or (views and self.may_overlap(receiver)))
         return self.aliases(e)
 
     def _defined_overlapping(self, d: Definition) -> bool:
@@ -205,8 +179,6 @@ class Aliasing(Analysis):
                 return f"`{name}` may be an existing tensor, which `{parent.attr}` can tell from a copy"
             if isinstance(parent, ast.Compare) and _by_identity(parent):
                 return f"`{name}` may be an existing tensor, and is compared by identity"
-            if isinstance(parent, ast.Return) and self.used_up_by_callers(function):
-                continue
             while isinstance(parent, (ast.Tuple, ast.List, ast.Dict)):
                 parent = self.syntax.parents[parent]
             if isinstance(parent, ast.Return) or self.shares(use):
@@ -244,11 +216,6 @@ class Aliasing(Analysis):
                 if reason := self._unchanged.why_changed(value, since, use, Aspect.MEMORY):
                     return reason
         return None
-
-    def used_up_by_callers(self, function: FunctionNode) -> bool:
-        """Whether every caller is known and puts the result into an operator, so that nobody keeps the object."""
-        calls = self.inference.calls_of(function)
-        return bool(calls) and all(self.used_up(call) for call in calls)
 
     def used_up(self, e: ast.expr) -> bool:
         """Whether the value of ``e`` goes straight into an operator or a torch function."""

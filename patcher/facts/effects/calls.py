@@ -16,14 +16,13 @@ from patcher.facts.project.does import (
     Does,
     arguments,
     calls_made,
-    does,
     in_place,
     runs_what_it_gets,
     set_by_name,
 )
 from patcher.facts.project.pythons_own import PythonsOwn
 from patcher.facts.syntax.classes import Store
-from patcher.facts.syntax.tree import FunctionNode, dotted
+from patcher.facts.syntax.tree import dotted
 from patcher.facts.tables import call_effects as tables
 from patcher.facts.values.callees import Callees
 from patcher.facts.values.types import FOREIGN, Kind, Value
@@ -40,7 +39,7 @@ class Called:
     what they hold; ``afar``: and any that others hold. ``sets``: attributes that it sets, on whatever object ("*": of
     unknown name). ``runs``: code that is not read runs, which may write all that it can reach. ``gives``: what the
     result may be, or share memory with, or hold. ``keeps``: what may be held by others afterwards. ``world``: the
-    result may be something that others hold. ``nested``: the functions of this scope that it calls.
+    result may be something that others hold.
     """
 
     writes: tuple[ast.expr, ...] = ()
@@ -50,7 +49,6 @@ class Called:
     gives: tuple[ast.expr, ...] = ()
     keeps: tuple[ast.expr, ...] = ()
     world: bool = False
-    nested: tuple[FunctionNode | ast.Lambda, ...] = ()
     deep: bool = True
     afar: bool = False
 
@@ -90,8 +88,6 @@ class Calls(Analysis):
                 return self._local(call, name, given)
             case ast.Attribute() as method:
                 return self._method(call, method, given)
-            case ast.Lambda() as function:
-                return Called(gives=given, nested=(function,), world=True)
         return _unknown((*given, call.func))
 
     def hidden(self, names: Iterable[str], given: tuple[ast.expr, ...] = ()) -> Called:
@@ -118,8 +114,6 @@ class Calls(Analysis):
 
     def _may_be_called(self, e: ast.expr) -> bool:
         """Whether ``e`` may be a function, or an object that can be called."""
-        if isinstance(e, ast.Name) and self.syntax.is_builtin(e):
-            return not isinstance(getattr(builtins, e.id, None), type)
         value = self.inference.of(e)
         return not (value.is_tensor or value.is_number or value.python in ("str", "none", "container", "dtype"))
 
@@ -138,34 +132,19 @@ class Calls(Analysis):
             return Called(writes=written, gives=given)
         if (found := self._of_project(what, given)) is not None:
             return found
-        if root == "operator" and name in tables.OPERATOR_WRITES:
-            return Called(writes=given[:1], resizes=True, gives=given, keeps=given[1:])
-        if root in tables.LOOKING_MODULES:
-            return Called(gives=given if root == "operator" else ())
-        if root in tables.CARRYING_MODULES or what == "functools.partial":
-            return Called(gives=given)
-        return _unknown(given)
+        if root == "operator":
+            return _writing(given)
+        return QUIET if root in tables.LOOKING_MODULES else _unknown(given)
 
     def _torch(self, call: ast.Call, what: str, package: str, name: str, given: tuple[ast.expr, ...]) -> Called:
         if runs_what_it_gets(what) or any(isinstance(a, ast.Lambda) for a in given):
             return _unknown(given)
-        if in_place(call, name):
-            out = tuple(k.value for k in call.keywords if k.arg == "out")
-            first = given[:1] if not out else ()
-            return Called(writes=(*first, *out), resizes=bool(out) or name in tables.RESIZING, gives=(*first, *out))
+        renorms = name == "embedding" and (len(given) > 3 or any(k.arg == "max_norm" for k in call.keywords))
+        writes = package.startswith(("torch.ops", "torch.distributed", "torch.library", "torch.nn.init"))
+        if writes or renorms or in_place(call, name) or name in ("batch_norm", "instance_norm"):
+            return _writing(given)
         if package in tables.NAMESPACES and not name[:1].isupper():
-            if name in ("batch_norm", "instance_norm"):
-                return Called(writes=given[1:3])
-            if name == "embedding" and (len(given) > 3 or any(k.arg == "max_norm" for k in call.keywords)):
-                return Called(writes=given)
             return Called(gives=given if name in tables.VIEWS else ())
-        if package == "torch" and name.endswith("Tensor"):  # of a list or a size it makes a new one
-            plain = all(self.inference.of(a).kind is Kind.PYTHON for a in given)
-            return QUIET if plain else Called(gives=given)
-        if package.startswith(("torch.ops", "torch.distributed", "torch.library")):
-            return Called(writes=given, gives=given, world=True)
-        if package.startswith("torch.nn.init"):
-            return Called(writes=given[:1], gives=given[:1])
         return Called(gives=given)
 
     def _of_project(self, what: str, given: tuple[ast.expr, ...]) -> Called | None:
@@ -184,23 +163,15 @@ class Calls(Analysis):
         return self._by(project.effects.of(name), given) if name is not None else None
 
     def _builtin(self, call: ast.Call, name: str, given: tuple[ast.expr, ...]) -> Called:
-        order = next((k.value for k in call.keywords if k.arg == "key" and k.value in given), None)
-        if isinstance(order, ast.Lambda):
-            return replace(self._builtin(call, name, tuple(g for g in given if g is not order)), nested=(order,))
-        if not isinstance(order, (ast.Constant, type(None))):
+        ordered = any(k.arg == "key" for k in call.keywords)
+        if ordered or any(isinstance(a, ast.Lambda) for a in given) or name in ("iter", "super"):
             return _unknown(given)
-        if any(isinstance(a, ast.Lambda) for a in given) or (name == "iter" and len(call.args) > 1):
-            return _unknown(given)
-        if name in ("type", "id", "callable", "object", "super", "slice"):
-            return Called(gives=given if name == "super" else (), world=name == "super")
         if (special := tables.LOOKING_BUILTINS.get(name)) is not None:
             return self._special(special, given, QUIET)
         if (special := tables.CARRYING_BUILTINS.get(name)) is not None:
-            if name == "getattr" and len(given) > 1:
-                key = given[1]
-                special = (str(key.value),) if isinstance(key, ast.Constant) else special
-                return self._special(special, given, Called(gives=given, world=True))
-            return self._special(special, given, Called(gives=given))
+            if name == "getattr" and len(given) > 1 and isinstance(given[1], ast.Constant):
+                special = (str(given[1].value),)
+            return self._special(special, given, Called(gives=given, world=name == "getattr"))
         kind = getattr(builtins, name, None)
         return Called(gives=given) if isinstance(kind, type) and name not in ("map", "filter") else _unknown(given)
 
@@ -229,34 +200,9 @@ class Calls(Analysis):
     # --- names and methods ------------------------------------------------------------------------------------------
 
     def _local(self, call: ast.Call, name: ast.Name, given: tuple[ast.expr, ...]) -> Called:
-        definitions = self.inference.definitions(name)
-        nested: list[FunctionNode | ast.Lambda] = []
-        for d in definitions:
-            node = d.node if isinstance(d.node, _FUNCTIONS) else d.value
-            if not isinstance(node, _CALLABLE) or getattr(node, "decorator_list", None):
-                return _unknown((*given, name))
-            nested.append(node)
-        if nested:
-            told = [self._told(f) for f in nested]
-            gives = given if any(t.gives for t in told) else ()
-            return Called(gives=gives, nested=tuple(nested), world=any(t.world for t in told))
-        if self.inference.is_rebound(name) and self._of_project(f"{self.module}.{name.id}", ()) is None:
-            return _unknown(given)
+        if self.inference.definitions(name):
+            return _unknown((*given, name))
         return self._of_project(f"{self.module}.{name.id}", given) or _unknown(given)
-
-    def _told(self, function: FunctionNode | ast.Lambda) -> Does:
-        """What the syntax of a function in a function tells; of a lambda it is not asked."""
-        if isinstance(function, ast.Lambda):
-            return Does(gives=True, world=True)
-        imports = self.syntax.imports
-
-        def resolve(text: str) -> str | None:
-            root, _, rest = text.partition(".")
-            base = imports.get(root)
-            return None if base is None else f"{base}.{rest}" if rest else base
-
-        nodes = [n for n in ast.walk(function) if n is not function]
-        return does(function, nodes, resolve, method=False, own_of_python=self._own_of_python)
 
     def _method(self, call: ast.Call, func: ast.Attribute, given: tuple[ast.expr, ...]) -> Called:
         of, name, holder = self.inference.of, func.attr, func.value
@@ -264,7 +210,7 @@ class Calls(Analysis):
             return self._module(func, module, given)
         receiver = of(holder)
         if receiver.kind is Kind.MODULE and receiver.module.startswith("torch.nn."):
-            return self._module_method(name, func, receiver, given)
+            return _unknown((holder, *given))
         if receiver.is_tensor:
             return self._tensor_method(call, name, holder, given)
         if receiver == FOREIGN and name in tables.ARRAY_WRITES | tables.ARRAY_LOOKS:
@@ -277,16 +223,12 @@ class Calls(Analysis):
             for f in functions:
                 total |= self.project.effects.of(f)
             return self._by(total, (holder, *given))
-        if self.syntax.qualified(holder) in ("torch", "warnings", "logging"):
-            return QUIET
         known = name in QUIET_METHODS | tables.CONTAINER_WRITES | tables.WRITING_SPECIAL or self._writes_by_name(name)
         if not known or self.inference.instance_attribute(func) is not None:
             return _unknown((holder, *given))
         behind = self._by(self.project.effects.behind(name), (holder, *given))
-        if name in tables.CONTAINER_WRITES:
-            plain = self._container_method(call, name, holder, given)
-        else:
-            plain = self._tensor_method(call, name, holder, given)
+        as_what = self._container_method if name in tables.CONTAINER_WRITES else self._tensor_method
+        plain = as_what(call, name, holder, given)
         if not self.project.named_methods(name):
             return plain
         return Called(
@@ -304,15 +246,13 @@ class Calls(Analysis):
         return name.endswith("_") and not name.endswith("__")
 
     def _tensor_method(self, call: ast.Call, name: str, holder: ast.expr, given: tuple[ast.expr, ...]) -> Called:
-        if name in tables.RUNNING_METHODS:
-            return replace(_unknown((holder, *given)), resizes=name in tables.RESIZING)
+        if name in tables.RUNNING_METHODS or any(isinstance(a, ast.Lambda) for a in given):
+            return _unknown((holder, *given))
         out = tuple(k.value for k in call.keywords if k.arg == "out")
         if in_place(call, name) or name in tables.WRITING_SPECIAL:
             written = out or (holder,)
             shared = given if name in ("set_", "swap_tensors") else ()
             return Called(writes=written, resizes=bool(out) or name in tables.RESIZING, gives=(holder, *out, *shared))
-        if any(isinstance(a, ast.Lambda) for a in given):
-            return _unknown((holder, *given))
         return Called(gives=(holder,) if name in tables.VIEWS else ())
 
     def _container_method(self, call: ast.Call, name: str, holder: ast.expr, given: tuple[ast.expr, ...]) -> Called:
@@ -329,16 +269,10 @@ class Calls(Analysis):
         kind = module.module
         if self._hooked(self.syntax.class_of(func)):
             return _unknown(given)
-        if kind in tables.FLAGGED_MODULES and self._flagged(func):
-            return Called(writes=given, gives=given)
+        if kind in tables.FLAGGED_MODULES:
+            return Called(writes=given if self._flagged(func) else (), gives=given)
         if kind in tables.PURE_MODULES:
             return _unknown(given) if kind == "torch.nn.Embedding" and self._renorms(func) else QUIET
-        if kind in tables.FLAGGED_MODULES:
-            return Called(gives=given if "Dropout" in kind else ())
-        if kind in tables.PASSING_MODULES:
-            return Called(gives=given)
-        if kind in tables.COUNTING_MODULES:
-            return Called(sets=tables.STATISTICS)
         if self.project.known_class(kind) is not None:
             functions = self.project.methods(kind, "forward")
             total = Does() if functions else ANYTHING
@@ -363,12 +297,6 @@ class Calls(Analysis):
     @cached_property
     def _hooking(self) -> bool:
         return any(n.attr in tables.HOOKING for n in self.syntax.by_type[ast.Attribute])
-
-    def _module_method(self, name: str, func: ast.Attribute, module: Value, given: tuple[ast.expr, ...]) -> Called:
-        if name == "forward":
-            return self._module(func.value, module, given)
-        quiet = name.startswith(("named_", "get_")) or name in ("parameters", "buffers", "modules", "children", "keys")
-        return Called(gives=(func.value,), world=True) if quiet else _unknown((func.value, *given))
 
     def _stores(self, func: ast.expr) -> list[Store]:
         own = self.inference.instance_attribute(func)
@@ -399,6 +327,11 @@ def _last_words(mentions: Iterable[str]) -> set[str]:
 def _unknown(given: tuple[ast.expr, ...]) -> Called:
     """A call of code that is not read."""
     return Called(writes=given, resizes=True, sets=frozenset({"*"}), runs=True, gives=given, keeps=given, world=True)
+
+
+def _writing(given: tuple[ast.expr, ...]) -> Called:
+    """A call that may write into all that it is given."""
+    return Called(writes=given, resizes=True, gives=given, world=True)
 
 
 def spelled(call: ast.Call) -> str:

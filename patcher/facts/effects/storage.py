@@ -5,13 +5,11 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Final
 
 from patcher.facts.effects.calls import Called, Calls
-from patcher.facts.project.does import arguments
 from patcher.facts.syntax.tree import FunctionNode, Syntax
-from patcher.facts.syntax.written import all_parameters, defaults
+from patcher.facts.syntax.written import all_parameters
 from patcher.facts.tables import call_effects as tables
 from patcher.facts.tables import torch_api as api
 from patcher.facts.values.inference import Inference
@@ -21,19 +19,16 @@ from patcher.facts.values.types import Kind
 WORLD: Final = ast.Pass()
 #: An object is named by the expression that makes it; a view is the object that it is a view of.
 Objects = set[ast.AST]
-
-
-@dataclass(frozen=True)
-class Sharers:
-    """What may hold an object, or share memory with it: local ``names``, ``attributes`` of any object, others."""
-
-    names: frozenset[str]
-    attributes: frozenset[str]
-    world: bool
+_CONTAINERS = (*(ast.Tuple, ast.List, ast.Set, ast.Dict, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp),)
+#: What is not followed: in a function with one of these any two objects may be the same.
+_NOT_FOLLOWED = (
+    *(ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda, ast.Global, ast.Nonlocal),
+    *(ast.Yield, ast.YieldFrom, ast.Await, ast.With, ast.AsyncWith, ast.Match),
+)
 
 
 class Storage:
-    """One function with the functions in it.
+    """One function.
 
     Statements count wherever they stand. A parameter may be what others hold, and so may every attribute. What a
     ``return`` hands out is not counted as held by others: nothing of this call runs then.
@@ -45,34 +40,27 @@ class Storage:
         self.inference = inference
         self.calls = calls
         self._names: defaultdict[str, Objects] = defaultdict(set)
-        self._attributes: defaultdict[str, Objects] = defaultdict(set)
         self._contents: defaultdict[ast.AST, Objects] = defaultdict(set)
-        self._results: defaultdict[ast.AST, Objects] = defaultdict(set)
         nodes = list(ast.walk(function))
-        self._own = _bound(nodes, function)
-        self._here = {n for n in nodes if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))}
+        stored = {n.id for n in nodes if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
+        self._own = stored | {arg.arg for arg in all_parameters(function.args)}
+        odd = any(isinstance(n, _NOT_FOLLOWED) for n in nodes if n is not function)
+        self._any: Objects = {WORLD, function} if odd or syntax.why_names_show(function) else set()
         for arg in all_parameters(function.args):
             self._names[arg.arg].add(WORLD)
-        inner = self._here - {function}
-        self._defaults = [(name, default) for f in inner for name, default in defaults(f.args).items()]
-        self._contents[WORLD].add(WORLD)
-        shown = bool(syntax.why_names_show(function))
-        self._read: dict[ast.AST, list[ast.AST]] = {}
-        self._grown = True
+        self.is_followed = not self._any
+        self._contents[WORLD] |= {WORLD, *self._any}
+        self._grown = not self._any
         while self._grown:
             self._grown = False
             for node in nodes:
                 self._node(node)
-            for name, default in self._defaults:
-                self._add(self._names[name], self.objects(default))
-            for held in list(self._names.values()) if shown else ():
-                self._add(self._contents[WORLD], held)
 
     # --- questions --------------------------------------------------------------------------------------------------
 
     def objects(self, e: ast.expr) -> Objects:
         """The objects that ``e`` may be, or be a view of."""
-        return set(self._objects(e))
+        return set(self._any or self._objects(e))
 
     def within(self, objects: Iterable[ast.AST]) -> Objects:
         """``objects`` with all that they may hold."""
@@ -93,12 +81,9 @@ class Storage:
         """``objects``, and all that others may hold when one of them is theirs."""
         return objects | self.escaped() if WORLD in objects else objects
 
-    def sharers(self, e: ast.expr) -> Sharers:
-        """Who may hold what ``e`` gives, or share memory with it."""
-        mine = self.within(self._objects(e))
-        names = frozenset(n for n, held in self._names.items() if not mine.isdisjoint(self.within(held)))
-        attributes = frozenset(a for a, held in self._attributes.items() if not mine.isdisjoint(self.within(held)))
-        return Sharers(names, attributes, not mine.isdisjoint(self.escaped()))
+    def may_be_shared(self, e: ast.expr) -> bool:
+        """Whether others may hold what ``e`` gives, or share memory with it."""
+        return not self.within(self.objects(e)).isdisjoint(self.escaped())
 
     # --- building ---------------------------------------------------------------------------------------------------
 
@@ -126,23 +111,8 @@ class Storage:
                 self._bind(target, self.within(self._objects(value)))
             case ast.comprehension(target=target, iter=value):
                 self._bind(target, self.within(self._objects(value)))
-            case ast.withitem(context_expr=value, optional_vars=ast.expr() as target):
-                self._bind(target, {WORLD, *self._objects(value)})
-            case ast.Yield(value=ast.expr() as value) | ast.YieldFrom(value=value) | ast.Await(value=value):
-                self._add(self._contents[WORLD], self._objects(value))
             case ast.Call():
                 self._call(n, self.calls.of(n))
-            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef() if n is not self.function:
-                self._add(self._names[n.name], [self._holding(n, self._inside(n))])
-            case ast.Return(value=ast.expr() as value):
-                inner = self.syntax.function_of(n)
-                if inner is not None and inner is not self.function:
-                    self._add(self._results[inner], self._objects(value))
-            case ast.match_case(pattern=pattern):
-                subject = self.syntax.parents[n].subject  # type: ignore[attr-defined]
-                for m in ast.walk(pattern):
-                    if isinstance(name := getattr(m, "name", None) or getattr(m, "rest", None), str):
-                        self._add(self._names[name], self.within(self._objects(subject)))
 
     def _assign(self, target: ast.expr, value: ast.expr) -> None:
         if isinstance(target, (ast.Tuple, ast.List)) and isinstance(value, (ast.Tuple, ast.List)):
@@ -162,11 +132,8 @@ class Storage:
                     self._bind(element, self.within(objects))
             case ast.Starred(value=inner):
                 self._bind(inner, objects)
-            case ast.Attribute(value=owner, attr=attr):
-                if self.inference.of(owner).is_tensor:
-                    self._put(owner, objects)
-                    return
-                self._add(self._attributes[attr], objects)
+            case ast.Attribute(value=owner):
+                self._add(self._contents[WORLD], objects)
                 self._put(owner, objects)
             case ast.Subscript(value=held):
                 if not self.inference.of(held).is_tensor:  # of a tensor the numbers are copied
@@ -185,10 +152,6 @@ class Storage:
             for e in called.writes if len(called.writes) > 1 else ():
                 if not self.inference.of(e).is_tensor:
                     self._put(e, given_objects)
-        for function in self._here.intersection(called.nested):
-            given_objects = {o for e in arguments(call) for o in self._objects(e)}
-            for p in all_parameters(function.args):
-                self._add(self._names[p.arg], given_objects)
 
     def _objects(self, e: ast.AST) -> Iterator[ast.AST]:
         match e:
@@ -201,7 +164,6 @@ class Storage:
                     yield from self._objects(owner)
                     return
                 yield WORLD
-                yield from self._attributes[attr]
                 for o in self.objects(owner) - {WORLD}:
                     yield from self._contents[o]  # it is one of those that were made here
                 if self.inference.of(owner).python == "container":
@@ -213,20 +175,14 @@ class Storage:
                     yield from self._contents[o]
             case ast.Starred(value=inner) | ast.NamedExpr(value=inner) | ast.UnaryOp(op=ast.UAdd(), operand=inner):
                 yield from self._objects(inner)
-            case ast.Await() | ast.Yield() | ast.YieldFrom():
-                yield WORLD
             case ast.IfExp(body=a, orelse=b):
                 yield from self._objects(a)
                 yield from self._objects(b)
             case ast.BoolOp(values=parts):
                 for part in parts:
                     yield from self._objects(part)
-            case ast.Tuple() | ast.List() | ast.Set() | ast.Dict() | ast.ListComp() | ast.SetComp() | ast.DictComp():
-                yield self._holding(e, _elements(e))
-            case ast.GeneratorExp(elt=element):
-                yield self._holding(e, [element])
-            case ast.Lambda():
-                yield self._holding(e, self._inside(e))
+            case _ if isinstance(e, _CONTAINERS):
+                yield self._holding(e, (part for part in ast.iter_child_nodes(e) if isinstance(part, ast.expr)))
             case ast.BinOp(left=left, right=right):
                 yield e
                 for side in (left, right):
@@ -245,51 +201,10 @@ class Storage:
             objects = self.objects(given)
             yield from objects
             self._add(self._contents[call], objects)
-        for function in called.nested:
-            yield from self._objects(function.body) if isinstance(function, ast.Lambda) else self._results[function]
         if called.world:
             yield WORLD
-
-    def _inside(self, function: ast.AST) -> list[ast.AST]:
-        """The names that a function or class in this one reads, its defaults among them."""
-        if function not in self._read:
-            found = [n for n in self.syntax.subtree(function) if isinstance(n, ast.Name)]
-            self._read[function] = [n for n in found if n.id in self._own]
-        return self._read[function]
 
     def _holding(self, made: ast.AST, elements: Iterable[ast.AST]) -> ast.AST:
         for element in elements:
             self._add(self._contents[made], self._objects(element))
         return made
-
-
-def _elements(e: ast.AST) -> list[ast.AST]:
-    match e:
-        case ast.Dict(keys=keys, values=values):
-            return [part for part in (*keys, *values) if part is not None]
-        case ast.DictComp(key=key, value=value):
-            return [key, value]
-        case ast.ListComp(elt=element) | ast.SetComp(elt=element):
-            return [element]
-    return list(e.elts)  # type: ignore[attr-defined]
-
-
-def _bound(nodes: Iterable[ast.AST], function: ast.AST) -> frozenset[str]:
-    """Names that the function or one in it binds; any other is the module's."""
-    found: set[str] = set()
-    elsewhere: set[str] = set()
-    for n in nodes:
-        match n:
-            case ast.arg(arg=name):
-                found.add(name)
-            case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
-                found.add(name)
-            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
-                if n is not function:
-                    found.add(name)
-            case ast.Global(names=names):
-                elsewhere.update(names)
-            case _:
-                if isinstance(bound := getattr(n, "name", None) or getattr(n, "rest", None), str):
-                    found.add(bound)  # a handler's or a pattern's
-    return frozenset(found - elsewhere)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
 from patcher.facts.effects.calls import Calls
-from patcher.facts.effects.storage import WORLD, Sharers, Storage
+from patcher.facts.effects.storage import WORLD, Storage
 from patcher.facts.effects.writes import How, Write, Writes
 from patcher.facts.flow.graph import Graph, Step, inside
 from patcher.facts.project.touches import How as Touching
@@ -49,7 +49,6 @@ class Unchanged(Analysis):
         self.writes = facts.ask(Writes)
         self._graphs: dict[FunctionNode, Graph] = {}
         self._storage: dict[FunctionNode, Storage] = {}
-        self._written: dict[Graph, list[Write]] = {}
 
     def graph(self, function: FunctionNode) -> Graph:
         """The control-flow graph of ``function``."""
@@ -85,15 +84,12 @@ class Unchanged(Analysis):
         graph = self.graph(function)
         first, last = graph.step_of(since), graph.step_of(until)
         if first is None or last is None:
-            return "the code runs in different functions"
+            return "the code runs in different functions, or is not followed"
         left_out = {m for n in ignoring for m in (n, *inside(n))} if ignoring else set()
-        named = aspect is Aspect.MEMORY and isinstance(e, ast.Name)  # most functions have few such writes, if any
-        if named and not any(self._touches(w, e, aspect, function) for w in self._into_memory(graph)):
-            return self._unreadable(e)
         for w in self._between(graph, first, last, since, until):
             if w.node not in left_out and (reason := self._touches(w, e, aspect, function)):
                 return reason
-        return self._unreadable(e)
+        return self.why_impure(e)
 
     def written_between(self, since: ast.AST, until: ast.AST) -> list[Write]:
         """All that may change between two nodes of one function, as `why_changed` sees it."""
@@ -117,6 +113,8 @@ class Unchanged(Analysis):
         if function is None or graph is None or first is None:
             return "the code stands in no function"
         storage = self.storage(function)
+        if not storage.is_followed:
+            return "what its function does is not followed"
         mine = storage.within(storage.objects(e)) - {WORLD}
         for w in self._between(graph, first, graph.exit, since, function):
             handed = not mine.isdisjoint(o for part in w.objects for o in storage.objects(part))
@@ -149,12 +147,10 @@ class Unchanged(Analysis):
         first, then = self.why_impure(a), self.why_impure(b)
         return f"the order in which both are evaluated matters: {first}" if first and then else ""
 
-    def sharers(self, e: ast.expr) -> Sharers:
-        """Who may hold what ``e`` gives, or share memory with it."""
+    def may_be_shared(self, e: ast.expr) -> bool:
+        """Whether others may hold what ``e`` gives, or share memory with it."""
         function = self._around(e)
-        if function is None:
-            return Sharers(frozenset(), frozenset(), True)
-        return self.storage(function).sharers(e)
+        return function is None or self.storage(function).may_be_shared(e)
 
     def may_share(self, a: ast.expr, b: ast.expr) -> bool:
         """Whether ``a`` and ``b``, in one function, may be one object, or tensors that share memory."""
@@ -186,7 +182,7 @@ class Unchanged(Analysis):
             if any(word in self.inference.of(n.func).module for word in _DRAWING):
                 return ast.unparse(n.func)
             functions = self.calls.callees.of(n)
-        elif isinstance(n, ast.Attribute) and n.attr in self.project.properties and not self._is_plain(n.value):
+        elif isinstance(n, ast.Attribute) and n.attr in self.project.properties:
             functions = self.project.named_methods(n.attr)
         mentioned = (m for f in functions for m in sorted(self.project.effects.mentioned(f)))
         return next(filter(api.is_random, mentioned), "")
@@ -213,13 +209,6 @@ class Unchanged(Analysis):
         elif first is last:
             yield from self.writes.in_step(last)
 
-    def _into_memory(self, graph: Graph) -> list[Write]:
-        """What may write into an object, anywhere in the function."""
-        if graph not in self._written:
-            writes = (w for step in (graph.entry, *graph.steps) for w in self.writes.in_step(step))
-            self._written[graph] = [w for w in writes if w.how not in (How.BINDS, How.SETS)]
-        return self._written[graph]
-
     def _within(self, node: ast.AST) -> set[ast.AST]:
         """What has run when ``node`` has: what stands in it, and for a statement its targets too."""
         return set(ast.walk(node))
@@ -235,8 +224,6 @@ class Unchanged(Analysis):
 
     def _touches(self, w: Write, e: ast.expr, aspect: Aspect, function: FunctionNode) -> str:
         """Why ``w`` may change what ``e`` gives; "" when it cannot."""
-        if isinstance(e, (ast.Constant, ast.Slice)) and not isinstance(e, ast.Slice):
-            return ""
         match e:
             case ast.Name(id=name):
                 return self._touches_name(w, e, name, aspect, function)
@@ -246,15 +233,10 @@ class Unchanged(Analysis):
                 if self.syntax.qualified(e) is not None:
                     return ""
                 return self._touches_attribute(w, e, owner, attr, aspect, function)
-            case ast.Call(func=ast.Attribute(value=owner, attr=attr)) if attr in _SHAPE and self._tensor(owner):
-                parts = [(a, Aspect.CONTENTS) for a in e.args]
-                return self._first(w, [(owner, Aspect.SHAPE), *parts], function)
             case ast.Call(func=func):
-                receiver = [(func.value, aspect)] if isinstance(func, ast.Attribute) else []
-                if self.syntax.qualified(func) is not None:
-                    receiver = []
-                given = [(a, aspect) for a in (*e.args, *(k.value for k in e.keywords))]
-                return self._first(w, [*receiver, *given], function)
+                receiver = [func.value] if isinstance(func, ast.Attribute) else []
+                parts = (*receiver, *e.args, *(k.value for k in e.keywords))
+                return self._first(w, [(part, aspect) for part in parts], function)
             case ast.Subscript(value=held, slice=index):
                 return self._first(w, [(held, aspect), (index, Aspect.CONTENTS)], function)
         return self._first(w, [(c, aspect) for c in ast.iter_child_nodes(e) if isinstance(c, ast.expr)], function)
@@ -268,16 +250,14 @@ class Unchanged(Analysis):
     def _touches_name(self, w: Write, e: ast.Name, name: str, aspect: Aspect, function: FunctionNode) -> str:
         if aspect is Aspect.MEMORY:
             return self._touches_object(w, e, aspect, function)
-        if w.how is How.BINDS and w.name == name:
+        if w.how is How.BINDS and w.name in (name, "*"):
             return f"{w.told} binds `{name}` anew"
         if w.how is How.BINDS or self.syntax.qualified(e) is not None:
             return ""
         local = self.syntax.binds(function, name)
-        if w.how is How.SETS and w.name == f"~{name}" and not local:
+        if not local and (w.how is How.RUNS or (w.how is How.SETS and w.name == f"~{name}")):
             return f"{w.told} may bind `{name}` anew"
-        if w.how is How.RUNS and not local and not self._is_constant(name):
-            return f"{w.told} may bind `{name}` anew"
-        if w.how is How.RUNS and self._rebound_by_nested(name, function):
+        if w.how is How.RUNS and any(name in n.names for n in self.syntax.by_type[ast.Nonlocal]):
             return f"{w.told} may bind `{name}` anew"
         return self._touches_object(w, e, aspect, function)
 
@@ -286,10 +266,7 @@ class Unchanged(Analysis):
     ) -> str:
         if aspect is Aspect.MEMORY:
             return self._touches_object(w, e, aspect, function)
-        steady = self.is_steady(e)
-        if w.how is How.SETS and w.name in (attr, "*"):
-            return f"{w.told} may set `.{attr}`"
-        if w.how is How.RUNS and not steady:
+        if w.how is How.RUNS or (w.how is How.SETS and w.name in (attr, "*")):
             return f"{w.told} may set `.{attr}`"
         return self._touches(w, owner, Aspect.OBJECT, function) or self._touches_object(w, e, aspect, function)
 
@@ -301,44 +278,16 @@ class Unchanged(Analysis):
             return ""
         storage = self.storage(function)
         mine = storage.within(storage.objects(e))
-        parts = [part for part in w.objects if w.deep or not self._is_other(part, e)]
-        changed = storage.known_to({o for part in parts for o in storage.objects(part)})
+        changed = storage.known_to({o for part in w.objects for o in storage.objects(part)})
         if w.deep or w.how is How.RUNS:
             changed = storage.within(changed)
-        if w.how is How.RUNS and aspect is Aspect.SHAPE and self._tensor(e):
-            return ""  # nobody gives a tensor that he is handed another shape in place: presumed
         if w.how is How.RUNS or w.afar:
             changed |= storage.escaped()
         return f"{w.told} may change `{_text(e)}`" if mine & changed else ""
 
-    def _is_other(self, changed: ast.expr, e: ast.expr) -> bool:
-        """Whether one of the two is a container and the other a tensor."""
-        a, b = self.inference.of(changed), self.inference.of(e)
-        return a.python == "container" and b.is_tensor
-
     def _is_immutable(self, e: ast.expr) -> bool:
         value = self.inference.of(e)
         return value.is_number or (value.kind is Kind.PYTHON and value.python in ("none", "str", "dtype"))
-
-    def _is_plain(self, e: ast.expr) -> bool:
-        return self.inference.of(e).kind in (Kind.TENSOR, Kind.PYTHON)
-
-    def _tensor(self, e: ast.expr) -> bool:
-        return self.inference.of(e).is_tensor
-
-    def _is_constant(self, name: str) -> bool:
-        """Whether the module binds the global once, at its top level, and no function anywhere binds it again."""
-        stores = [n for n in self.syntax.by_type[ast.Name] if n.id == name]
-        stores = [n for n in stores if not isinstance(n.ctx, ast.Load)]
-        declared = any(name in g.names for g in self.syntax.by_type[ast.Global])
-        return len(stores) <= 1 and not declared and name not in self.project.foreign_stores
-
-    def _rebound_by_nested(self, name: str, function: FunctionNode) -> bool:
-        return any(
-            name in n.names and self.syntax.function_of(n) is not function
-            for n in self.syntax.by_type[ast.Nonlocal]
-            if isinstance(n, ast.Nonlocal)
-        )
 
     def is_steady(self, e: ast.Attribute) -> bool:
         """Whether the attribute is set by the constructors of its class only, as far as the project can be seen."""
@@ -355,10 +304,6 @@ class Unchanged(Analysis):
         if any(attr in c.stores | c.properties | c.methods or c.methods & _HOOKS for c in summaries):
             return False
         return not any(self.project.attributes.touched(name, attr, (Touching.SET,)))
-
-    def _unreadable(self, e: ast.expr) -> str:
-        """Why ``e`` may give something else although nothing in between makes a difference."""
-        return self.why_impure(e)
 
 
 def _is_stored(node: ast.AST) -> bool:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import ast
 import enum
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
 from patcher.facts.effects.calls import Called, Calls, spelled
 from patcher.facts.flow.graph import inside
 from patcher.facts.project.does import constant_name, owner_of_dict
-from patcher.facts.syntax.tree import FunctionNode
 from patcher.facts.tables import call_effects as tables
 from patcher.facts.values.types import Kind
 
@@ -66,7 +65,6 @@ class Writes(Analysis):
         super().__init__(facts)
         self.calls = facts.ask(Calls)
         self._steps: dict[ast.AST, tuple[Write, ...]] = {}
-        self._nested: set[ast.AST] = set()
 
     def in_step(self, step: ast.AST) -> tuple[Write, ...]:
         """All that a step of a graph changes."""
@@ -112,14 +110,8 @@ class Writes(Analysis):
                 yield from self._called(n, self.calls.of(n))
             case ast.Yield() | ast.YieldFrom() | ast.Await():
                 yield Write(How.RUNS, n)
-            case ast.alias(name=name, asname=asname):
-                yield Write(How.BINDS, n, asname or name.partition(".")[0])
-            case ast.ExceptHandler(name=str() as name):
-                yield Write(How.BINDS, n, name)
-            case _ if type(n).__name__.startswith("Match"):
-                captured = getattr(n, "name", None) or getattr(n, "rest", None)
-                if isinstance(captured, str):
-                    yield Write(How.BINDS, n, captured)
+            case ast.alias() | ast.ExceptHandler() | ast.pattern():
+                yield Write(How.BINDS, n, "*")
             case _ if isinstance(n, _COMPREHENSIONS):
                 for generator in n.generators:
                     yield from self._iterates(n, generator.iter)
@@ -131,14 +123,6 @@ class Writes(Analysis):
                 yield Write(How.BINDS, step, name)
             case ast.For(iter=iterable) | ast.AsyncFor(iter=iterable):
                 yield from self._iterates(step, iterable)
-            case ast.With(items=items) | ast.AsyncWith(items=items):
-                if any(not self.is_quiet(item.context_expr) for item in items):
-                    yield Write(How.RUNS, items[0].context_expr, objects=tuple(item.context_expr for item in items))
-            case ast.withitem(context_expr=context):
-                if not self.is_quiet(context):
-                    yield Write(How.RUNS, context, objects=(context,))
-            case ast.ExceptHandler(name=str() as name):
-                yield Write(How.BINDS, step, name)
 
     def is_quiet(self, context: ast.expr) -> bool:
         """Whether entering and leaving the context manager ``context`` runs nothing that code sees."""
@@ -148,31 +132,15 @@ class Writes(Analysis):
     def _iterates(self, n: ast.AST, iterable: ast.expr) -> Iterator[Write]:
         """Each turn may run a generator of the project, or an iterator that is not known."""
         func = iterable.func if isinstance(iterable, ast.Call) else None
-        if isinstance(func, ast.Name) and func.id in _LAZY and self.syntax.is_builtin(func):
-            for given in iterable.args:  # type: ignore[attr-defined]
-                yield from self._iterates(n, given)
-            return
-        if self.calls.is_lazy(iterable):
+        lazy = isinstance(iterable, ast.GeneratorExp) or (isinstance(func, ast.Name) and func.id in _LAZY)
+        plain = self.inference.of(iterable).kind in (Kind.TENSOR, Kind.PYTHON, Kind.MODULE)
+        if lazy or not plain or self.calls.is_lazy(iterable):
             yield Write(How.RUNS, n, objects=(iterable,), deep=True)
-            return
-        value = self.inference.of(iterable)
-        if value.kind in (Kind.TENSOR, Kind.PYTHON, Kind.MODULE) and not isinstance(iterable, ast.GeneratorExp):
-            return
-        if isinstance(iterable, (ast.Attribute, ast.Subscript)) or (
-            isinstance(iterable, ast.Call)
-            and isinstance(iterable.func, ast.Attribute)
-            and iterable.func.attr in tables.LOOKING_METHODS | tables.VIEWS
-        ):
-            names = ("__iter__", "__next__")  # a list, dict or ModuleList that an object holds
-            yield from self._called(n, self.calls.hidden(names, (iterable,)))
-            return
-        yield Write(How.RUNS, n, objects=(iterable,))
 
     def _set_attribute(self, n: ast.AST, owner: ast.expr, attr: str) -> Iterator[Write]:
         yield Write(How.SETS, n, attr, (owner,))
         own = self.inference.instance_attribute(n) if isinstance(n, ast.Attribute) else None
-        plain = own is not None and self.facts.is_module_class(own[0])
-        if attr in ("data", "grad") or (not plain and self.inference.of(owner).is_tensor):
+        if attr in ("data", "grad") or self.inference.of(owner).is_tensor:
             yield Write(How.RESIZES, n, objects=(owner,))
         names = [attr] if attr in self.project.properties else []
         if own is not None:
@@ -237,20 +205,6 @@ class Writes(Analysis):
             yield Write(how, n, objects=called.writes, deep=called.deep, afar=called.afar)
         for name in sorted(called.sets):
             yield Write(How.SETS, n, name)
-        for function in called.nested:
-            yield from self._in_nested(n, function)
-
-    def _in_nested(self, n: ast.AST, function: FunctionNode | ast.Lambda) -> Iterator[Write]:
-        """What a call of a function of this scope changes: all but its own names."""
-        if function in self._nested:
-            return
-        self._nested.add(function)
-        names = {m for s in ast.walk(function) if isinstance(s, ast.Nonlocal) for m in s.names}
-        for inner in ast.walk(function):
-            for w in self.of(inner):
-                if w.how is not How.BINDS or w.name in names:
-                    yield replace(w, node=n)
-        self._nested.discard(function)
 
 
 def _is_tuple(part: tuple[ast.expr | None, tuple[int, ...]]) -> bool:

@@ -287,7 +287,9 @@ class Uses(Analysis):
         """What is read late must not change while its statement runs."""
         function, around = self.syntax.function_of(e), {e, *self.syntax.ancestors(e)}
         step = self.unchanged.graph(function).step_of(e) if function is not None else None
-        for w in self.unchanged.writes.in_step(step) if step is not None else ():
+        if step is None:
+            raise RefusedError(e, f"what may change `{ast.unparse(e)}` in its function is not followed")
+        for w in self.unchanged.writes.in_step(step):
             runs = isinstance(w.node, ast.Call) or isinstance(getattr(w.node, "ctx", None), ast.Load)
             if runs and w.node not in around and self._may_write(w):
                 raise RefusedError(e, f"`{ast.unparse(e)}` is read beside `{ast.unparse(w.node)}`, which may change it")
