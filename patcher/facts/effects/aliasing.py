@@ -130,6 +130,9 @@ class Aliasing(Analysis):
                 return not definitions or any(self._defined_overlapping(d) for d in definitions)
             case ast.Subscript(value=base):
                 return self.may_overlap(base)
+            case ast.Attribute() if (own := self.inference.instance_attribute(e)) is not None:
+                stores = self.inference.class_facts(own[0]).stores.get(own[1], [])
+                return not stores or any(s.value is None or self.may_overlap(s.value) for s in stores)
             case ast.Call(func=ast.Attribute(value=receiver, attr=name)) if self.inference.of(receiver).is_tensor:
                 views = name in tables.VIEWS or _writes(name)
                 return self.aliases(e) and (name in _OVERLAPPING or (views and self.may_overlap(receiver)))

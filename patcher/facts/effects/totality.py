@@ -143,6 +143,15 @@ class Effects(Aliasing):
             return f"`{short(e.func)}` may raise or have an effect"
         if name in ("zeros_like", "ones_like", "full_like") and self.inference.of(e.args[0]).is_tensor:
             return self._first(*e.args, *(k.value for k in e.keywords))
+        if name == "where" and len(e.args) == 3 and not e.keywords:
+            of = self.inference.of
+            fits = (
+                broadcast(of(e.args[1]), of(e.args[2]))[1] is not None
+                and broadcast(of(e.args[0]), of(e))[1] is not None
+            )
+            if not (of(e.args[0]).is_boolean and fits):
+                return f"the dtypes and shapes in `{short(e)}` are not known to fit"
+            return self._first(*e.args)
         return self._why_not_operation(e, name, e.args[0], e.args[1:])
 
     def _why_not_operation(self, e: ast.Call, name: str, receiver: ast.expr, rest: list[ast.expr]) -> str | None:
@@ -168,6 +177,8 @@ class Effects(Aliasing):
             if name == "mean" and _is_strange(x):
                 return f"`{short(e)}` may raise"
             return self._first(receiver) if not given else f"`{short(e)}` may raise"
+        if name in ("softmax", "log_softmax") and [short(d) for d in given] == ["-1"]:
+            return self._first(receiver)
         return f"`{short(e)}` may raise or have an effect"
 
     def is_number(self, e: ast.expr) -> bool:

@@ -266,7 +266,7 @@ class Unchanged(Analysis):
     ) -> str:
         if aspect is Aspect.MEMORY:
             return self._touches_object(w, e, aspect, function)
-        if w.how is How.RUNS or (w.how is How.SETS and w.name in (attr, "*")):
+        if (w.how is How.RUNS and not self.is_steady(e)) or (w.how is How.SETS and w.name in (attr, "*")):
             return f"{w.told} may set `.{attr}`"
         return self._touches(w, owner, Aspect.OBJECT, function) or self._touches_object(w, e, aspect, function)
 
