@@ -145,6 +145,12 @@ class Calls(Analysis):
             return _writing(given)
         if package in tables.NAMESPACES and not name[:1].isupper():
             return Called(gives=given if name in tables.VIEWS else ())
+        if (
+            package == "torch"
+            and name.endswith("Tensor")
+            and all(self.inference.of(a).kind is Kind.PYTHON for a in given)
+        ):
+            return QUIET  # of a list or a size it makes a new one
         return Called(gives=given)
 
     def _of_project(self, what: str, given: tuple[ast.expr, ...]) -> Called | None:
