@@ -16,6 +16,7 @@ from patcher.facts.project.does import (
     Does,
     arguments,
     calls_made,
+    does,
     in_place,
     runs_what_it_gets,
     set_by_name,
@@ -206,9 +207,25 @@ class Calls(Analysis):
     # --- names and methods ------------------------------------------------------------------------------------------
 
     def _local(self, call: ast.Call, name: ast.Name, given: tuple[ast.expr, ...]) -> Called:
-        if self.inference.definitions(name):
-            return _unknown((*given, name))
+        if definitions := self.inference.definitions(name):
+            total = Does()
+            for d in definitions:
+                total |= self._told(d.node)
+            return _unknown((*given, name)) if total.runs or total.calls else self._by(total, given)
         return self._of_project(f"{self.module}.{name.id}", given) or _unknown(given)
+
+    def _told(self, function: ast.AST) -> Does:
+        """What the syntax of a function in a function tells."""
+        nodes = [n for n in ast.walk(function) if n is not function]
+        odd = any(isinstance(n, (ast.Nonlocal, ast.FunctionDef, ast.Lambda)) for n in nodes)
+        if odd or not isinstance(function, ast.FunctionDef) or function.decorator_list:
+            return ANYTHING
+        return does(function, nodes, self._resolved, method=False)
+
+    def _resolved(self, text: str) -> str | None:
+        root, _, rest = text.partition(".")
+        base = self.syntax.imports.get(root)
+        return None if base is None else f"{base}.{rest}" if rest else base
 
     def _method(self, call: ast.Call, func: ast.Attribute, given: tuple[ast.expr, ...]) -> Called:
         of, name, holder = self.inference.of, func.attr, func.value
