@@ -23,7 +23,7 @@ _CONTAINERS = (*(ast.Tuple, ast.List, ast.Set, ast.Dict, ast.ListComp, ast.SetCo
 #: What is not followed: in a function with one of these any two objects may be the same.
 _NOT_FOLLOWED = (
     *(ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda, ast.Global, ast.Nonlocal),
-    *(ast.Yield, ast.YieldFrom, ast.Await, ast.With, ast.AsyncWith, ast.Match),
+    *(ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncWith, ast.Match),
 )
 
 
@@ -45,6 +45,7 @@ class Storage:
         stored = {n.id for n in nodes if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
         self._own = stored | {arg.arg for arg in all_parameters(function.args)}
         odd = any(isinstance(n, _NOT_FOLLOWED) for n in nodes if n is not function)
+        odd = odd or any(n.optional_vars is not None for n in nodes if isinstance(n, ast.withitem))
         self._any: Objects = {WORLD, function} if odd or syntax.why_names_show(function) else set()
         for arg in all_parameters(function.args):
             self._names[arg.arg].add(WORLD)

@@ -233,6 +233,10 @@ class Unchanged(Analysis):
                 if self.syntax.qualified(e) is not None:
                     return ""
                 return self._touches_attribute(w, e, owner, attr, aspect, function)
+            case ast.Call(func=ast.Attribute(value=owner, attr=attr)) if (
+                attr in _SHAPE and self.inference.of(owner).is_tensor
+            ):
+                return self._first(w, [(owner, Aspect.SHAPE), *((a, Aspect.CONTENTS) for a in e.args)], function)
             case ast.Call(func=func):
                 receiver = [func.value] if isinstance(func, ast.Attribute) else []
                 parts = (*receiver, *e.args, *(k.value for k in e.keywords))
@@ -274,8 +278,8 @@ class Unchanged(Analysis):
         """Whether ``w`` changes the object that ``e`` is."""
         if aspect is Aspect.OBJECT or w.how in (How.BINDS, How.SETS) or self._is_immutable(e):
             return ""
-        if w.how is How.WRITES and aspect is Aspect.SHAPE:
-            return ""
+        if aspect is Aspect.SHAPE and (w.how is How.WRITES or (w.how is How.RUNS and self.inference.of(e).is_tensor)):
+            return ""  # nobody gives a tensor that he is handed another shape in place: presumed
         storage = self.storage(function)
         mine = storage.within(storage.objects(e))
         changed = storage.known_to({o for part in w.objects for o in storage.objects(part)})

@@ -8,9 +8,10 @@ from collections.abc import Iterable, Sequence
 
 from patcher.facts.flow.fixpoint import reach
 from patcher.facts.syntax.tree import FunctionNode, Syntax
+from patcher.facts.tables.call_effects import QUIET_CONTEXTS
 
 #: A step is the node that it is named by: a statement without a body; the test, iterable or subject of a compound one;
-#: a ``for`` for the binding of its target.
+#: a ``for`` for the binding of its target; a with-item.
 Step = ast.AST
 _NOT_FOLLOWED = (ast.Break, ast.Continue, ast.With, ast.AsyncWith, ast.Match)
 
@@ -18,7 +19,7 @@ _NOT_FOLLOWED = (ast.Break, ast.Continue, ast.With, ast.AsyncWith, ast.Match)
 class Graph:
     """The steps of ``function``. ``entry`` (the function itself) comes before the first, ``exit`` after the last.
 
-    No step is known of a function with statements that are not followed: ``try``, ``with``, ``match``, and jumps.
+    No step is known of a function with what is not followed: ``try``, ``match``, jumps, ``with`` of what may act.
     """
 
     def __init__(self, function: FunctionNode, syntax: Syntax) -> None:
@@ -90,11 +91,19 @@ class Graph:
                 return self._loop(s, s, self._step(iterable, ends))
             case ast.While(test=test):
                 return self._loop(s, test, ends)
+            case ast.With(items=items, body=body) if all(map(self._is_quiet, items)):
+                for item in items:
+                    ends = self._step(item, ends)
+                return self._block(body, ends)
             case ast.Return() | ast.Raise():
                 self._step(s, ends)
                 self._edge(s, self.exit)
                 return set()
         return self._step(s, ends)
+
+    def _is_quiet(self, item: ast.withitem) -> bool:
+        context = item.context_expr
+        return self.syntax.qualified(context.func if isinstance(context, ast.Call) else context) in QUIET_CONTEXTS
 
     def _loop(self, s: ast.stmt, head: Step, ends: set[Step]) -> set[Step]:
         turn = self._step(head, ends)
