@@ -32,7 +32,7 @@ COMMON = (
     ("Does anybody write into it later?", "effects/unchanged.py", "Unchanged.why_written_later"),
     ("What may this node write?", "effects/writes.py", "Writes.of"),
     ("What may this call write, keep, hand back?", "effects/calls.py", "Calls.of"),
-    ("Who else may hold the object, or share its memory?", "effects/unchanged.py", "Unchanged.sharers"),
+    ("May others hold the object, or share its memory?", "effects/unchanged.py", "Unchanged.may_be_shared"),
     ("Can it be evaluated where the source does not?", "effects/totality.py", "Effects.why_not_total"),
     ("Are gradients recorded here?", "effects/gradient_mode.py", "GradientMode.off"),
     ("Which function does this call run?", "values/callees.py", "Callees.of"),
