@@ -21,7 +21,6 @@ from patcher.facts.project.does import (
     runs_what_it_gets,
     set_by_name,
 )
-from patcher.facts.project.pythons_own import PythonsOwn
 from patcher.facts.syntax.classes import Store
 from patcher.facts.syntax.tree import dotted
 from patcher.facts.tables import call_effects as tables
@@ -65,7 +64,6 @@ class Calls(Analysis):
         self.callees = facts.ask(Callees)
         self._known: dict[ast.Call, Called] = {}
         self._hooks: dict[ast.ClassDef | None, bool] = {}
-        self._own_of_python = PythonsOwn(self.syntax).holds
 
     def of(self, call: ast.Call) -> Called:
         """What ``call`` does."""

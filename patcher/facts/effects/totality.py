@@ -254,7 +254,3 @@ def _has_dimension(x: Value, index: ast.expr) -> bool:
     if not x.is_tensor or x.rank is None or not isinstance(value, ast.Constant) or type(value.value) is not int:
         return False
     return value.value <= x.rank.offset if minus else value.value < x.rank.offset
-
-
-def _is_ellipsis(e: ast.expr) -> bool:
-    return isinstance(e, ast.Constant) and e.value is ...

@@ -180,12 +180,6 @@ FLAGGED_MODULES = frozenset(
         "AlphaDropout Threshold"
     ).split()
 )
-#: nn modules that keep statistics of what passes in training.
-COUNTING_MODULES = frozenset(
-    f"torch.nn.{n}"
-    for n in "BatchNorm1d BatchNorm2d BatchNorm3d SyncBatchNorm InstanceNorm1d InstanceNorm2d InstanceNorm3d".split()
-)
-STATISTICS = _set("running_mean running_var num_batches_tracked")
 #: Special methods that an operator calls, of its left operand or of its right one.
 OPERATOR_METHODS = {
     **{
