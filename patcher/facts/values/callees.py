@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ast
 from collections import Counter, defaultdict
-from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -159,11 +158,8 @@ class Callees(Analysis):
                 return found
         return None
 
-    def _element(self, e: ast.expr, seen: frozenset[object] = frozenset(), later: bool = True) -> str | None:
-        """The class of what the list ``e`` holds, when it is an attribute that is filled with instances of one.
-
-        ``later``: or one that its class only sets to None, for another class of this file to set.
-        """
+    def _element(self, e: ast.expr, seen: frozenset[object] = frozenset()) -> str | None:
+        """The class of what the list ``e`` holds, when it is an attribute that is filled with instances of one."""
         own = self.inference.instance_attribute(e)
         if own is None or own in seen:
             return None
@@ -171,16 +167,7 @@ class Callees(Analysis):
         found = {self._held(s.value, seen) for s in stores if s.value is not None}
         if found == {None}:
             found = {self._built(item) for _, item in self.inference.class_facts(own[0]).appended.get(own[1], ())}
-        if later and not found and all(isinstance(s.value, ast.Constant) for s in stores):
-            found = {self._element(value, seen, later=False) for value in self._set_later(own[1])}
         return found.pop() if len(found) == 1 else None
-
-    def _set_later(self, name: str) -> Iterator[ast.expr]:
-        """What the attributes of that name are set to, of other objects than the instance."""
-        for n in self.syntax.by_type[ast.Attribute]:
-            if n.attr == name and isinstance(n.ctx, ast.Store) and self.inference.instance_attribute(n) is None:
-                set_by = self.syntax.parents[n]
-                yield set_by.value if isinstance(set_by, ast.Assign) else n
 
     def _held(self, e: ast.expr, seen: frozenset[object]) -> str | None:
         match e:
