@@ -50,7 +50,7 @@ def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config
     """Add an item for each case that has a budget."""
     if not config.getoption("--compile-budget"):
         return
-    lock = _part("lock")
+    lock = _part("measuring.lock")
     file = config.rootpath / lock.FILE
     try:
         cases = lock.read(file).cases
@@ -103,7 +103,7 @@ class Case(pytest.Item):
 
     def reportinfo(self) -> tuple[Path, int, str]:
         """Where it is told of."""
-        return self.config.rootpath / _part("lock").FILE, 0, f"budget of {self._case}"
+        return self.config.rootpath / _part("measuring.lock").FILE, 0, f"budget of {self._case}"
 
 
 @pytest.fixture
@@ -126,7 +126,7 @@ def compile_budget(request: pytest.FixtureRequest) -> Iterator[Callable[..., Non
 
 def _hold(config: pytest.Config, name: str, model: Any, calls: list[Any], train: bool) -> None:
     __tracebackhide__ = True
-    lock, file = _part("lock"), config.rootpath / _part("lock").FILE
+    lock, file = _part("measuring.lock"), config.rootpath / _part("lock").FILE
     try:
         known = lock.read(file)
         now = _budget(lock, _counted(model, calls, str(config.rootpath), train))

@@ -85,7 +85,7 @@ def files_with_caches(package: Path) -> list[Path]:
 
 def look(copies: dict[Path, Path], strategy: str) -> list[Row]:
     """Patch the copies (copy -> original) in place and say what was found in them."""
-    from patcher.runner import run
+    from patcher.patching.runner import run
     from patcher.settings import Settings
     from rules import load_rules
 

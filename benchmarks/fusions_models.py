@@ -276,7 +276,7 @@ def measure(name: str) -> dict[str, Any]:
 
 def _patched(files: dict[str, Path]) -> tuple[dict[str, Any], dict[Path, str]]:
     """What the rules find in the files, by rule and what came of it, and the texts that changed."""
-    from patcher.runner import run
+    from patcher.patching.runner import run
     from patcher.settings import Settings
     from rules import load_rules
 

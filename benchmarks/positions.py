@@ -124,7 +124,7 @@ def child(folder: str, backend: str, target: str) -> None:
 
 def patch(folder: Path) -> int:
     """A run with ``--unsafe`` over the package in ``folder``; how many findings it fixes."""
-    from patcher.runner import run
+    from patcher.patching.runner import run
     from patcher.settings import Settings
     from rules import load_rules
 

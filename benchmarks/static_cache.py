@@ -186,7 +186,7 @@ def raises_when_full(form: Form, decoder: Any, words: torch.Tensor) -> bool:
 
 def patch(folder: Path, settings: Mapping[str, Any]) -> None:
     """A run over the models in ``folder``."""
-    from patcher.runner import run
+    from patcher.patching.runner import run
     from patcher.settings import Settings
     from rules import load_rules
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from patcher.editor.folder import Folder
-from patcher.ignores import OF_COMMENTS
+from patcher.files.ignores import OF_COMMENTS
 from rules import load_rules
 
 KEYS = 30

@@ -27,7 +27,7 @@ from questions import facts_page
 
 from docs import measured
 from patcher.facts.tables.captured import CAPTURED, CODE, EXISTING
-from patcher.ignores import OF_COMMENTS
+from patcher.files.ignores import OF_COMMENTS
 from patcher.rule import Example, NearMiss, Rule
 from rules import load_rules
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from patcher.limits import line_limit
+from patcher.files.limits import line_limit
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -9,20 +9,20 @@ from dataclasses import dataclass, replace
 from itertools import islice, takewhile
 from typing import Any
 
-from patcher import ignores
+from patcher.edit.spans import rewritten, says, targets_of
+from patcher.edit.suppress import Ignore, Ignores, Suppressions, means, suppressions
 from patcher.facts import Facts
 from patcher.facts.checks.caught import Caught
 from patcher.facts.compiling.in_force import InForce
 from patcher.facts.project.index import Project, summarise
 from patcher.facts.running.frequency import Frequency, Often, Reach
 from patcher.facts.zones.scripting import Scripting
-from patcher.lines import line_length, split_lines
-from patcher.observed import UNSEEN, Observed, Span, span_of
+from patcher.files import ignores
+from patcher.files.lines import line_length, split_lines
+from patcher.measuring.observed import UNSEEN, Observed, Span, span_of
 from patcher.results import Bug, PatchResult, Reported
 from patcher.rule import Applicability, Finding, Fix, Insert, Rule, Where
 from patcher.settings import Settings, Unit, severity
-from patcher.spans import rewritten, says, targets_of
-from patcher.suppress import Ignore, Ignores, Suppressions, means, suppressions
 
 _ONLY_SHOWN = "a run has shown that it is compiled, and the source does not tell who calls it"
 #: What new code may say by these names, and is imported for it.

@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from pathlib import PurePath
 from typing import Literal, NamedTuple
 
-from patcher.observed import Observations
+from patcher.measuring.observed import Observations
 
 LATEST_TORCH = (2, 13)
 

@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from patcher.engine import patch
+from patcher.edit.engine import patch
 from patcher.settings import Settings
 from rules import load_rules
 from tests.dynamo import PREAMBLE, eager, equal

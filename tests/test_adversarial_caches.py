@@ -9,7 +9,7 @@ import ast
 
 import pytest
 
-from patcher.engine import patch
+from patcher.edit.engine import patch
 from patcher.facts.project.index import Project, summarise
 from patcher.results import PatchResult
 from patcher.settings import Settings

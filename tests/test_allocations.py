@@ -7,7 +7,7 @@ import textwrap
 
 import pytest
 
-from patcher.engine import patch
+from patcher.edit.engine import patch
 from patcher.results import PatchResult
 from patcher.settings import Settings
 from rules.fc303_cache_buffer_address.rule import CacheBufferAddress

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from patcher import backup
-from patcher.backup import BackupError, Store, apply, project_root, sha256
-from patcher.restore import altered, restore
+from patcher.files import backup
+from patcher.files.backup import BackupError, Store, apply, project_root, sha256
+from patcher.files.restore import altered, restore
 from patcher.results import FileResult
 
 TOY = str(Path(__file__).parent / "toy.py")

@@ -12,9 +12,9 @@ import pytest
 from toy import RULES
 
 from patcher import cli
-from patcher.discover import discover
+from patcher.files.discover import discover
+from patcher.patching.runner import run
 from patcher.results import FileResult
-from patcher.runner import run
 from patcher.settings import Settings
 from rules import load_rules
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from patcher.engine import patch
+from patcher.edit.engine import patch
 from patcher.settings import Settings
 from rules import load_rules
 from tests.dynamo import PREAMBLE, Raised, compiled, eager, equal

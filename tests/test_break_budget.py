@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 from toy import RULES
 
-from patcher import cli, lock
-from patcher.lock import KINDS, Budget, Event, Excess, Lock, LockError, beyond, told
+from patcher import cli
+from patcher.measuring import lock
+from patcher.measuring.lock import KINDS, Budget, Event, Excess, Lock, LockError, beyond, told
 
 ROOT = Path(__file__).resolve().parent.parent
 BREAK = Event("breaks", "net.py:7", "forward", "a print")

@@ -16,16 +16,16 @@ from typing import Any
 
 import pytest
 
-from patcher import kept
-from patcher.concrete import Patch
+from patcher.edit.concrete import Patch
 from patcher.facts import Facts
 from patcher.facts.flow.definitions import Flow
 from patcher.facts.project import index as projects
 from patcher.facts.syntax import tree as syntax
 from patcher.facts.values import inference as infer
-from patcher.runner import run
+from patcher.files import kept
+from patcher.files.source import read_bytes
+from patcher.patching.runner import run
 from patcher.settings import Settings
-from patcher.source import read_bytes
 from rules import load_rules
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from patcher.changes import Change, ChangeError, of_diff, since
+from patcher.patching.changes import Change, ChangeError, of_diff, since
 
 Git = Callable[..., bytes]
 NUMBERS = "".join(f"x{n} = {n}\n" for n in range(20))

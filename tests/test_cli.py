@@ -21,14 +21,16 @@ import pytest
 from test_compare import document, toy
 from toy import RULES
 
-from patcher import calls, cli, measure
+from patcher import cli
 from patcher.cli import showing
 from patcher.cli.words import OTHERS, PAGES, SPELLED, split
 from patcher.diagnose.diagnosing import Diagnosed
-from patcher.kept import default_folder
-from patcher.newer import needed
+from patcher.files.kept import default_folder
+from patcher.files.newer import needed
+from patcher.files.reverse import without_patch
+from patcher.measuring import measure
+from patcher.patching import calls
 from patcher.report.diagnosis_markdown import diagnosis_markdown
-from patcher.reverse import without_patch
 from patcher.run.program import no_notebook
 from patcher.version import VERSION
 from rules import load_rules
@@ -757,7 +759,7 @@ def test_mistakes_are_told_in_one_line(tool: Run, arguments: tuple[str, ...], me
 
 def test_measuring_what_needs_no_patch(tool: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = toy("small", oc={"breaks": [{"where": "m.py:3", "reason": "a print", "count": 2}], "counts": {"breaks": 2}})
-    monkeypatch.setattr("patcher.measure._document", lambda *anything: document(seen, overlay=[]))
+    monkeypatch.setattr("patcher.measuring.measure._document", lambda *anything: document(seen, overlay=[]))
     measure = ("--test", "--case", "case.py")
     status, out, err = tool(*measure, "clean.py")
     assert (status, err) == (0, "")
@@ -798,7 +800,7 @@ def test_a_diff_is_judged_and_nothing_is_written(
         measured.append((outcome.results, options))
         return document(toy("small", **more))
 
-    monkeypatch.setattr("patcher.measure._document", seen)
+    monkeypatch.setattr("patcher.measuring.measure._document", seen)
     ended, out, err = tool("test", "--patch", "change.diff", "--case", "case.py", "m.py")
     assert (ended, out.splitlines()[-1]) == (
         status, "equivalent; nothing was changed" if not status else "not equivalent: nothing was changed"
@@ -827,8 +829,8 @@ def test_a_case_that_fails_is_told_in_a_line_and_a_hint(
     seen = toy(
         "small", oe={"status": "case-error", "message": message, "tail": ["Traceback"]}, pe=none, oc=none, pc=none
     )
-    monkeypatch.setattr("patcher.measure._document", lambda *anything: document(seen))
-    monkeypatch.setattr("patcher.measure_options.sys.stdout.isatty", lambda: not wide, raising=False)
+    monkeypatch.setattr("patcher.measuring.measure._document", lambda *anything: document(seen))
+    monkeypatch.setattr("patcher.measuring.measure_options.sys.stdout.isatty", lambda: not wide, raising=False)
     status, out, _ = tool("test", "--case", "case.py", what)
     assert status == 2
     assert "TypeError: Net.forward() takes 2 positional" in " ".join(out.split())
@@ -840,8 +842,10 @@ def test_a_case_that_fails_is_told_in_a_line_and_a_hint(
 
 def test_a_report_of_80_columns(tool: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     breaks = [{"where": "m.py:3", "reason": "a print that is told at some length " * 4, "count": 2}]
-    monkeypatch.setattr("patcher.measure._document", lambda *anything: document(toy("small", oc={"breaks": breaks})))
-    monkeypatch.setattr("patcher.measure_options.sys.stdout.isatty", lambda: True, raising=False)
+    monkeypatch.setattr(
+        "patcher.measuring.measure._document", lambda *anything: document(toy("small", oc={"breaks": breaks}))
+    )
+    monkeypatch.setattr("patcher.measuring.measure_options.sys.stdout.isatty", lambda: True, raising=False)
     assert " | compiled before | " in tool("test", "--wide", "--case", "case.py", "m.py", "--dry-run")[1]
     out = tool("test", "--case", "case.py", "m.py")[1]
     assert max(map(len, out.splitlines())) <= 80
@@ -870,8 +874,10 @@ def test_a_diagnosis_of_80_columns(tool: Run, tmp_path: Path, monkeypatch: pytes
 
 
 def test_what_is_compiled_without_a_compiler_is_said_at_the_top(tool: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("patcher.measure._document", lambda *anything: document(toy("small"), backend="aot_eager"))
-    monkeypatch.setattr("patcher.measure.shutil.which", lambda name: None)
+    monkeypatch.setattr(
+        "patcher.measuring.measure._document", lambda *anything: document(toy("small"), backend="aot_eager")
+    )
+    monkeypatch.setattr("patcher.measuring.measure.shutil.which", lambda name: None)
     monkeypatch.delenv("CXX", raising=False)
     first = "No C++ compiler (g++, clang++, or CXX) with Python's headers: compiled with\naot_eager, so breaks"
     for what in ("m.py", "clean.py"):
@@ -886,10 +892,10 @@ def test_what_is_compiled_without_a_compiler_is_said_at_the_top(tool: Run, monke
 @pytest.mark.parametrize(("named", "backend"), [("/nope", "aot_eager"), ("g++ -O1", "inductor"), ("", "inductor")])
 def test_a_compiler_that_is_named_has_to_be_there(monkeypatch: pytest.MonkeyPatch, named: str, backend: str) -> None:
     usual = {"nvidia-smi": None, "/nope": None}
-    monkeypatch.setattr("patcher.measure.shutil.which", lambda name: usual.get(name, f"/bin/{name}"))
+    monkeypatch.setattr("patcher.measuring.measure.shutil.which", lambda name: usual.get(name, f"/bin/{name}"))
     monkeypatch.setenv("CXX", named)
     done = subprocess.CompletedProcess([], 0, stdout="True\n")
-    monkeypatch.setattr("patcher.measure.subprocess.run", lambda *args, **how: done)
+    monkeypatch.setattr("patcher.measuring.measure.subprocess.run", lambda *args, **how: done)
     assert measure._standard_backend(measure.Request((), sys.executable, {})) == backend
 
 
@@ -910,7 +916,7 @@ def test_a_read_only_file_is_not_measured_for_nothing(tool: Run, tmp_path: Path)
 
 
 def test_a_report_is_kept_when_the_originals_cannot_be_saved(tool: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("patcher.measure._document", lambda *anything: document(toy("small")))
+    monkeypatch.setattr("patcher.measuring.measure._document", lambda *anything: document(toy("small")))
     status, out, err = tool("--test", "--case", "case.py", "--backup-dir", "setup.cfg", "m.py")
     assert (status, "small: equivalent" in out, "equivalent, but not all was written" in out) == (2, True, True)
     assert "error: the backup folder" in err
@@ -1038,9 +1044,9 @@ def test_syntax_of_a_newer_python(tool: Run, tmp_path: Path) -> None:
     ],
 )
 def test_what_a_line_needs(monkeypatch: pytest.MonkeyPatch, line: str, version: tuple[int, int] | None) -> None:
-    monkeypatch.setattr("patcher.newer.sys.version_info", (3, 10, 0))
+    monkeypatch.setattr("patcher.files.newer.sys.version_info", (3, 10, 0))
     assert needed(f"a = '\u2028'\n{line}\n", SyntaxError("invalid syntax", ("m.py", 2, 1, line))) == version
-    monkeypatch.setattr("patcher.newer.sys.version_info", (3, 14, 0))
+    monkeypatch.setattr("patcher.files.newer.sys.version_info", (3, 14, 0))
     assert needed(f"a = 1\n{line}\n", SyntaxError("invalid syntax", ("m.py", 2, 1, line))) is None
 
 

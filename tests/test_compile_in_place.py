@@ -12,7 +12,7 @@ import torch._dynamo
 from torch import nn
 from torch._dynamo.testing import CompileCounter
 
-from patcher.engine import patch
+from patcher.edit.engine import patch
 from patcher.facts.compiling.in_place import WHOLE_SINCE
 from patcher.settings import Settings
 from rules.fc703_wrapped_module.rule import WrappedModule

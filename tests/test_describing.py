@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from patcher.engine import patch
+from patcher.edit.engine import patch
 from patcher.settings import Settings
 from rules import load_rules
 

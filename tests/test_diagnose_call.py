@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 import fix_compile
-from patcher.backup import project_root
 from patcher.diagnose import latest
+from patcher.files.backup import project_root
 
 ROOT = Path(__file__).resolve().parent.parent
 MODEL = """import torch
@@ -297,7 +297,7 @@ def next_number():
 def test_what_needs_no_generated_code_is_counted_and_told_first(
     project: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("patcher.measure._standard_backend", lambda request: "aot_eager")
+    monkeypatch.setattr("patcher.measuring.measure._standard_backend", lambda request: "aot_eager")
     text = MODEL.replace('        print("built")\n', "        self.late = next_number() >= 5\n")
     said = "        if self.late:\n            print('late')\n        else:\n            print('early')\n"
     text = text.replace("        return x\n", f"{said}        return x\n")
@@ -329,7 +329,7 @@ def test_what_needs_no_generated_code_is_counted_and_told_first(
 def test_what_does_not_compile_is_counted_all_the_same(
     project: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("patcher.measure._standard_backend", lambda request: "aot_eager")
+    monkeypatch.setattr("patcher.measuring.measure._standard_backend", lambda request: "aot_eager")
     refusing = """
 
 def compile(model, backend, **options):

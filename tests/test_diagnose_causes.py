@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from patcher.analysis import Analysis
 from patcher.diagnose.describe import titled
 from patcher.diagnose.events import Seen
 from patcher.diagnose.groups import Group, groups, severity
@@ -15,6 +14,7 @@ from patcher.diagnose.guards import Guard, parsed, told
 from patcher.diagnose.places import Places, original_lines
 from patcher.diagnose.relations import bundles, evidence, findings, related, traced
 from patcher.harness.measured import CallFigures, Counts, Figures, Origin, Recompile, Site
+from patcher.patching.analysis import Analysis
 from patcher.settings import Settings, Unit, Varied
 from rules import load_rules
 

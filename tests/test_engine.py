@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import pytest
 
-from patcher.engine import patch
+from patcher.edit.engine import patch
 from patcher.facts import Facts
 from patcher.finding import find
 from patcher.rule import Code, Cost, Example, Finding, Fix, NearMiss, Replace, Rule, Where

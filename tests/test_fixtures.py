@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from patcher.engine import patch
+from patcher.edit.engine import patch
 from patcher.results import PatchResult
 from patcher.settings import Settings
 from rules import load_rules

@@ -10,7 +10,7 @@ import torch
 
 from benchmarks.fusions import FORMS
 from patcher.config import ConfigError, load
-from patcher.engine import patch
+from patcher.edit.engine import patch
 from patcher.facts.tables.fusions import MEASURED
 from patcher.options import settings_from
 from patcher.results import PatchResult

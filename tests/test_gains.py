@@ -26,7 +26,7 @@ from typing import Any
 import pytest
 import torch
 
-from patcher.runner import run
+from patcher.patching.runner import run
 from patcher.settings import Settings
 from rules import load_rules
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from patcher.engine import patch
+from patcher.edit.engine import patch
 from patcher.results import PatchResult
 from patcher.settings import Settings
 from rules.fc305_growing_cache.room_text import MAKING, READING

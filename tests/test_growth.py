@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from test_budget import calls_of
 
-from patcher.engine import patch
+from patcher.edit.engine import patch
+from patcher.files.lines import opcodes
 from patcher.finding import find
-from patcher.lines import opcodes
 from patcher.settings import Settings
 from rules import load_rules
 

@@ -7,7 +7,7 @@ from textwrap import indent
 import pytest
 import torch
 
-from patcher.engine import patch
+from patcher.edit.engine import patch
 from patcher.settings import Settings
 from rules import load_rules
 

@@ -13,7 +13,7 @@ import torch._dynamo.config
 from torch import nn
 
 from docs.tables import knobs
-from patcher.engine import patch
+from patcher.edit.engine import patch
 from patcher.facts import Facts
 from patcher.facts.tables.knobs import KNOBS, MODES, knobs_of, meant
 from patcher.settings import Settings

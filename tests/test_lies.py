@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 from lies import Lie
 
-from patcher import cli, measure
+from patcher import cli
 from patcher.harness import run as running
+from patcher.measuring import measure
 
 torch = pytest.importorskip("torch")
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from patcher.limits import line_limit
+from patcher.files.limits import line_limit
 
 
 @pytest.mark.parametrize(

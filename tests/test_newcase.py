@@ -10,12 +10,12 @@ from pathlib import Path
 import click
 import pytest
 
-from patcher.calls import Told
 from patcher.cli.patching import with_cases
 from patcher.config import ConfigError
 from patcher.harness.cases import CaseError, find
 from patcher.newcase.call import Asked, case, kept, overview
 from patcher.newcase.text import _larger
+from patcher.patching.calls import Told
 
 
 @pytest.fixture(autouse=True)

@@ -19,12 +19,12 @@ import torch
 from patcher.diagnose.bench import Bench
 from patcher.diagnose.counted import counting
 from patcher.diagnose.places import Places
-from patcher.engine import patch
+from patcher.edit.engine import patch
+from patcher.files.ignores import OF_COMMENTS
 from patcher.harness import run as running
 from patcher.harness.cases import Case
 from patcher.harness.plan import Options, write
-from patcher.ignores import OF_COMMENTS
-from patcher.observed import Observed, document, observations
+from patcher.measuring.observed import Observed, document, observations
 from patcher.results import PatchResult
 from patcher.rule import Rule
 from patcher.run.observing import MOST_FACTS, Observer

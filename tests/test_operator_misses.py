@@ -11,7 +11,7 @@ import textwrap
 
 import pytest
 
-from patcher.engine import patch
+from patcher.edit.engine import patch
 from patcher.rule import Rule
 from patcher.settings import Settings
 from rules import load_rules

@@ -16,7 +16,6 @@ from typing import Any
 
 import pytest
 
-from patcher.analysis import Analysis
 from patcher.diagnose.asked_settings import asked_settings
 from patcher.diagnose.bench import Begun, State
 from patcher.diagnose.events import Event
@@ -42,6 +41,7 @@ from patcher.harness.measured import (
     Tree,
     Warm,
 )
+from patcher.patching.analysis import Analysis
 from patcher.results import FileResult
 from patcher.search import pool, session
 from patcher.search.call import _diff, _proof

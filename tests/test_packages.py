@@ -9,7 +9,7 @@ import pytest
 
 from patcher.facts.syntax.packages import module_name
 from patcher.facts.syntax.tree import Syntax
-from patcher.runner import run
+from patcher.patching.runner import run
 from patcher.settings import Settings
 from rules import load_rules
 

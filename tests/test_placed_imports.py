@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from patcher.edits import apply
+from patcher.edit.edits import apply
 from patcher.rule import Code, Fix, Replace, ReplaceStatements
 
 CASES = {

@@ -9,7 +9,7 @@ import torch
 from torch.export import Dim, export
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from patcher.engine import patch
+from patcher.edit.engine import patch
 from patcher.settings import Settings
 from rules import load_rules
 

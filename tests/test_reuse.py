@@ -14,12 +14,13 @@ import pytest
 import toy
 from test_surroundings import project
 
-from patcher import kept, reuse, runner
+from patcher.files import kept
+from patcher.patching import reuse, runner
+from patcher.patching.runner import run
+from patcher.patching.share import Steps
 from patcher.results import FileResult
 from patcher.rule import Rule
-from patcher.runner import run
 from patcher.settings import Settings
-from patcher.share import Steps
 from rules import load_rules
 
 RULES = tuple(load_rules())
@@ -272,12 +273,12 @@ def test_each_question_has_its_own_name(tmp_path: Path, monkeypatch: pytest.Monk
     assert name() == names[0]
     monkeypatch.chdir(tmp_path)
     assert name() not in names
-    monkeypatch.setattr(reuse, "__file__", str(tmp_path / "none" / "reuse.py"))
+    monkeypatch.setattr(reuse, "__file__", str(tmp_path / "none" / "patching" / "reuse.py"))
     assert name() is None
 
 
 def test_a_change_of_a_source_is_another_question(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reuse, "__file__", str(tmp_path / "reuse.py"))
+    monkeypatch.setattr(reuse, "__file__", str(tmp_path / "patching" / "reuse.py"))
     (tmp_path / "reuse.py").write_text("a = 1\n")
     before = question(RULES, Settings(), ("a",), True)
     (tmp_path / "reuse.py").write_text("a = 2\n")

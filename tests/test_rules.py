@@ -13,7 +13,7 @@ from dataclasses import replace
 import pytest
 
 from docs.generate import HEADINGS, sections
-from patcher.engine import patch
+from patcher.edit.engine import patch
 from patcher.results import PatchResult
 from patcher.rule import Example, NearMiss, Rule
 from patcher.settings import Extent, Settings, Varied

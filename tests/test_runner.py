@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 from toy import RULES
 
-from patcher import engine, parallel, runner, share
-from patcher.discover import Exclude
+from patcher.edit import engine
+from patcher.files.discover import Exclude
+from patcher.patching import parallel, runner, share
+from patcher.patching.runner import run
+from patcher.patching.share import Steps, Summary
 from patcher.results import FileResult
-from patcher.runner import run
 from patcher.settings import Settings
-from patcher.share import Steps, Summary
 
 BAD = {
     "syntax.py": (b"x = slow(\n", "line 1: syntax error: '(' was never closed (read as Python "),

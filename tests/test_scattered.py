@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from patcher.analysis import Analysis
 from patcher.diagnose.bench import State
 from patcher.diagnose.diagnosis import Totals
 from patcher.diagnose.events import Seen
@@ -29,6 +28,7 @@ from patcher.harness.measured import (
     Site,
 )
 from patcher.harness.plan import Options
+from patcher.patching.analysis import Analysis
 from patcher.results import FileResult
 from patcher.search.optimizing import Optimizer
 from patcher.settings import Extent, Settings, TorchSetting

@@ -17,7 +17,7 @@ import pytest
 
 from patcher import cli
 from patcher.config import ConfigError
-from patcher.engine import patch
+from patcher.edit.engine import patch
 from patcher.facts import Facts
 from patcher.finding import find
 from patcher.rule import Code, Example, Finding, Fix, NearMiss, Replace, Rule, Where

@@ -9,7 +9,7 @@ import pytest
 from test_observed import RULES, found_in, only_here  # noqa: F401 - the fixture is used by each test
 
 from patcher import cli
-from patcher.engine import patch
+from patcher.edit.engine import patch
 from patcher.settings import Settings
 from rules import load_rules
 from tests.dynamo import PREAMBLE, run_example

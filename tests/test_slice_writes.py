@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from patcher.runner import run
+from patcher.patching.runner import run
 from patcher.settings import Settings
 from rules import load_rules
 from rules.fc306_tensor_position_write.slice_text import WRITE, WRITE_NAME

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from patcher import atomic, source
-from patcher.atomic import ReplaceError, replace
-from patcher.discover import Entry, Exclude, discover
-from patcher.source import SourceError, decode, encode, may_matter, read
-from patcher.suppress import suppressions
+from patcher.edit.suppress import suppressions
+from patcher.files import atomic, source
+from patcher.files.atomic import ReplaceError, replace
+from patcher.files.discover import Entry, Exclude, discover
+from patcher.files.source import SourceError, decode, encode, may_matter, read
 
 KEPT = {
     "plain": b"x = 1\n",

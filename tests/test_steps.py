@@ -14,7 +14,7 @@ from torch.utils._pytree import tree_leaves
 
 from patcher.diagnose.bench import State
 from patcher.diagnose.better import unrolls_less
-from patcher.engine import patch
+from patcher.edit.engine import patch
 from patcher.harness.compare import Judgement
 from patcher.harness.measured import (
     CallFigures,
@@ -27,7 +27,7 @@ from patcher.harness.measured import (
     Results,
 )
 from patcher.harness.run import _is_like
-from patcher.observed import observations
+from patcher.measuring.observed import observations
 from patcher.results import PatchResult
 from patcher.settings import Extent, Settings
 from rules import load_rules

@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 import torch
 
-from patcher.analysis import Analysis
 from patcher.diagnose.places import Places
-from patcher.engine import patch
+from patcher.edit.engine import patch
 from patcher.facts.project.index import Project, summarise
 from patcher.facts.tables.captured import CAPTURED
 from patcher.harness.failures import MissingSettingError
 from patcher.harness.worker import in_force
+from patcher.patching.analysis import Analysis
 from patcher.search.judged import Configuration
 from patcher.search.writing import written
 from patcher.settings import Settings, TorchSetting, torch_setting

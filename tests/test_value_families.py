@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from patcher.engine import patch
+from patcher.edit.engine import patch
 from patcher.settings import Settings
 from rules import load_rules
 from tests.dynamo import PREAMBLE, Raised, equal, imported, run_eagerly

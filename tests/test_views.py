@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from patcher.analysis import Analysis
 from patcher.diagnose.asked_settings import GOING_ON
 from patcher.diagnose.bench import State
 from patcher.diagnose.better import change
@@ -33,6 +32,7 @@ from patcher.harness.measured import (
     Warm,
 )
 from patcher.harness.plan import Options
+from patcher.patching.analysis import Analysis
 from patcher.results import FileResult, PatchResult, Reported
 from patcher.search.concluding import verdict
 from patcher.search.optimizing import Optimizer

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from patcher.engine import patch
+from patcher.edit.engine import patch
 from patcher.facts.project.block_lists import BlockList
 from patcher.facts.project.index import Project, summarise
 from patcher.settings import Settings, TorchSetting

@@ -11,8 +11,6 @@ from typing import Any
 
 import click
 
-from patcher import calls
-from patcher.backup import BackupError
 from patcher.cli.beginning import beginning
 from patcher.cli.explaining import rules_of, selftesting
 from patcher.cli.patching import patching
@@ -20,7 +18,9 @@ from patcher.cli.restoring import forgetting, restoring
 from patcher.cli.showing import OutputError, leave_output, open_streams, page, program, say
 from patcher.cli.words import PAGES, SEARCHES, is_word, split
 from patcher.config import ConfigError
+from patcher.files.backup import BackupError
 from patcher.own_rules.found import NO_OWN_RULES, OwnRules
+from patcher.patching import calls
 from patcher.rule import Rule
 from patcher.settings import NoFunctionError
 

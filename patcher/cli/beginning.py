@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from patcher import calls
 from patcher.own_rules.call import new_rule
+from patcher.patching import calls
 
 
 def beginning() -> click.Command:

@@ -11,17 +11,17 @@ from typing import Any
 
 import click
 
-from patcher import calls
-from patcher.analysis import Analysis
 from patcher.cli.patching import given_paths, rule_options, with_cases
 from patcher.cli.showing import first, measuring, program_words, progress
 from patcher.config import load
 from patcher.diagnose.call import FORMATS as REPORTS
 from patcher.diagnose.call import Asked, format_of, report
 from patcher.diagnose.diagnostics import NAMES
-from patcher.discover import Exclude
-from patcher.measure_options import how_options, located, request_of, rule_flags
+from patcher.files.discover import Exclude
+from patcher.measuring.measure_options import how_options, located, request_of, rule_flags
 from patcher.options import settings_from
+from patcher.patching import calls
+from patcher.patching.analysis import Analysis
 from patcher.rule import Rule
 from patcher.selftest.measured import measured
 

@@ -8,14 +8,14 @@ from typing import Any
 
 import click
 
-from patcher import calls
 from patcher.cli.showing import colour, page, progress
 from patcher.config import ConfigError, nearest
 from patcher.explain import coloured, explanation, listing
-from patcher.ignores import OF_COMMENTS
+from patcher.files.ignores import OF_COMMENTS
 from patcher.options import chosen_rules, find_rule, strategies_of, strategy_key
 from patcher.own_rules.examined import examined
 from patcher.own_rules.found import OwnRules
+from patcher.patching import calls
 from patcher.rule import Rule
 from patcher.selftest.call import selftest
 from patcher.selftest.measured import measured

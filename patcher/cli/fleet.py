@@ -15,7 +15,6 @@ from typing import Any
 
 import click
 
-from patcher import calls
 from patcher.cli.showing import program_words
 from patcher.fleet.call import FORMATS, Asked, fleet
 from patcher.fleet.local import Process
@@ -23,6 +22,7 @@ from patcher.fleet.manifest import DOINGS, load
 from patcher.fleet.places import Places, here
 from patcher.fleet.row import Job
 from patcher.fleet.slots import Begun, Event
+from patcher.patching import calls
 from patcher.rule import Rule
 
 _EPILOG = """\b

@@ -7,13 +7,13 @@ from typing import Any
 
 import click
 
-from patcher import calls
 from patcher.cli.patching import given_paths
 from patcher.cli.showing import asks, colour, confirmed, program, say
 from patcher.config import load
 from patcher.integrate.call import shown, write_down
 from patcher.integrate.integrating import integrated
 from patcher.integrate.plan import Wanted
+from patcher.patching import calls
 
 _EPILOG = """\b
 Exit status: 0 done (or nothing to do), 1 the script cannot be integrated as

@@ -13,24 +13,24 @@ from typing import Any
 
 import click
 
-from patcher import calls
-from patcher.analysis import Analysis
-from patcher.backup import project_root
-from patcher.budget import with_budgets
 from patcher.cli.patching import given_paths, rule_options, with_cases, write_down
 from patcher.cli.showing import asks, colour, confirmed, left, measuring, program_words
 from patcher.cli.showing import program as program_name
 from patcher.config import ConfigError, load
-from patcher.discover import Exclude
+from patcher.files.backup import project_root
+from patcher.files.discover import Exclude
+from patcher.files.kept import alone
 from patcher.harness.cases import CaseError, as_case
 from patcher.harness.forks import Forks
 from patcher.harness.run import RunError, forking
 from patcher.harness.scratch import scratch
-from patcher.kept import alone
-from patcher.measure import available_memory, need_torch
-from patcher.measure_options import how_options, located, request_of, rule_flags
+from patcher.measuring.budget import with_budgets
+from patcher.measuring.measure import available_memory, need_torch
+from patcher.measuring.measure_options import how_options, located, request_of, rule_flags
 from patcher.newcase.call import overview
 from patcher.options import settings_from, strategies_by_key
+from patcher.patching import calls
+from patcher.patching.analysis import Analysis
 from patcher.report import Outcome
 from patcher.report.diff import coloured
 from patcher.results import FileResult

@@ -13,31 +13,31 @@ from typing import Any
 
 import click
 
-from patcher import calls
-from patcher.backup import Store, project_root
-from patcher.budget import with_budgets
-from patcher.check import Against, checked, known_file
 from patcher.cli.showing import asks, colour, measuring, program, program_words, progress, say
 from patcher.cli.words import OTHERS, SPELLED, is_word
 from patcher.config import FORMATS, Config, ConfigError, load, nearest
 from patcher.described import described
-from patcher.discover import Exclude, missing
+from patcher.files.backup import Store, project_root
+from patcher.files.discover import Exclude, missing
+from patcher.files.ignores import OF_COMMENTS
+from patcher.files.kept import default_folder
 from patcher.harness.run import Event
 from patcher.harness.scratch import scratch
-from patcher.ignores import OF_COMMENTS
-from patcher.kept import default_folder
-from patcher.measure import TEST_FORMATS, Request, judged, test
-from patcher.measure_options import NAMES as MEASURE_NAMES
-from patcher.measure_options import change_from, located, measure_options, request_from, rule_flags
-from patcher.observed import Observations, read
+from patcher.measuring.budget import with_budgets
+from patcher.measuring.measure import TEST_FORMATS, Request, judged, test
+from patcher.measuring.measure_options import NAMES as MEASURE_NAMES
+from patcher.measuring.measure_options import change_from, located, measure_options, request_from, rule_flags
+from patcher.measuring.observed import Observations, read
 from patcher.options import settings_from
+from patcher.patching import calls
+from patcher.patching.check import Against, checked, known_file
+from patcher.patching.runner import run
 from patcher.report import Outcome
 from patcher.report.outcome import Call
 from patcher.report.text import coloured
 from patcher.results import FileResult
 from patcher.rule import Rule
 from patcher.run.program import no_notebook
-from patcher.runner import run
 from patcher.selftest.measured import measured
 from patcher.settings import Settings
 from patcher.version import VERSION

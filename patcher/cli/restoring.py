@@ -6,11 +6,11 @@ import os
 
 import click
 
-from patcher import calls
-from patcher.backup import Store
 from patcher.cli.showing import asks, confirmed, say
 from patcher.config import load
-from patcher.restore import Edited, forget, restore
+from patcher.files.backup import Store
+from patcher.files.restore import Edited, forget, restore
+from patcher.patching import calls
 
 
 def restoring() -> click.Command:

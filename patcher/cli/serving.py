@@ -11,9 +11,9 @@ from typing import BinaryIO
 
 import click
 
-from patcher import calls
 from patcher.config import ConfigError
-from patcher.ignores import OF_COMMENTS
+from patcher.files.ignores import OF_COMMENTS
+from patcher.patching import calls
 from patcher.rule import Rule
 
 

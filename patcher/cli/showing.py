@@ -12,9 +12,9 @@ from pathlib import Path
 
 import click
 
-from patcher import calls
+from patcher.files.source import reason
 from patcher.harness.run import Event
-from patcher.source import reason
+from patcher.patching import calls
 
 #: The documentation, which is installed beside the engine.
 _PAGES = Path(__file__).resolve().parents[2] / "docs"

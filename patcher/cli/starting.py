@@ -6,9 +6,9 @@ import sys
 
 import click
 
-from patcher import calls
 from patcher.cli.showing import program
 from patcher.newcase.call import Asked, case, overview
+from patcher.patching import calls
 
 _EPILOG = """\b
 Exit status: 0 there is a case, 2 there is no such model, or the file is

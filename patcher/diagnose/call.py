@@ -9,16 +9,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from patcher.analysis import Analysis
-from patcher.backup import project_root
-from patcher.calls import FAILURE, INTERRUPTED, OK, Told
 from patcher.diagnose import latest
 from patcher.diagnose.diagnosing import Wanted, diagnose
 from patcher.diagnose.diagnosis import Diagnosis
 from patcher.diagnose.logged import logged
+from patcher.files.backup import project_root
 from patcher.harness.measured import CaseResult, ResultsError
 from patcher.harness.run import Progress, RunError
-from patcher.measure import Request, need_torch, options_for
+from patcher.measuring.measure import Request, need_torch, options_for
+from patcher.patching.analysis import Analysis
+from patcher.patching.calls import FAILURE, INTERRUPTED, OK, Told
 from patcher.report.diagnosis_json import diagnosis_json
 from patcher.report.diagnosis_markdown import diagnosis_markdown
 from patcher.report.fitted import fitted

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from patcher.analysis import Analysis
 from patcher.diagnose.bench import Bench, State, totals
 from patcher.diagnose.better import change
 from patcher.diagnose.counted import BACKEND as COUNTING
@@ -29,6 +28,7 @@ from patcher.harness.cases import Case
 from patcher.harness.compare import ended
 from patcher.harness.measured import CaseResult, Figures, Results
 from patcher.harness.run import Progress
+from patcher.patching.analysis import Analysis
 from patcher.report.diff import file_diff
 from patcher.results import blamed
 from patcher.settings import Settings, Unit

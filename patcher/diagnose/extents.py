@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from patcher.diagnose.diagnosis import Totals
 from patcher.diagnose.events import Seen
 from patcher.diagnose.places import Places
-from patcher.observed import Observations
+from patcher.measuring.observed import Observations
 from patcher.settings import Extent
 
 #: Operators that a graph needs to be worth its start, which takes as long as to run so many of them by themselves.

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 from patcher.diagnose.diagnosis import Cause, Diagnosis, Impact
-from patcher.kept import user_folder
+from patcher.files.kept import user_folder
 
 _SCHEMA = 1
 

@@ -10,7 +10,6 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from patcher.analysis import Analysis
 from patcher.diagnose.bench import State
 from patcher.diagnose.diagnosing import Diagnosed, Wanted, Whole
 from patcher.diagnose.events import seen_in
@@ -18,6 +17,7 @@ from patcher.diagnose.places import Places
 from patcher.harness.compare import Judgement
 from patcher.harness.measured import from_json
 from patcher.harness.run import HERE, SCHEMA, RunError, usual_variables
+from patcher.patching.analysis import Analysis
 from patcher.settings import Settings
 from patcher.version import VERSION
 

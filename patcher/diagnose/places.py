@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from patcher.lines import opcodes
-from patcher.source import SourceError, read
+from patcher.files.lines import opcodes
+from patcher.files.source import SourceError, read
 
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _INSTALLED = re.compile(r"^.*?/(?:site|dist)-packages/")

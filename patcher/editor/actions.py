@@ -9,14 +9,14 @@ from typing import Any, Protocol
 from lsprotocol import types
 from pygls.workspace import PositionCodec
 
+from patcher.edit.spans import EditError
 from patcher.editor.edits import silenced
 from patcher.editor.folder import Folder, Look
 from patcher.editor.protocol import FIX_ALL, Abilities, changes, digest, range_of, said, told
-from patcher.ignores import OF_COMMENTS
-from patcher.lines import split_lines
+from patcher.files.ignores import OF_COMMENTS
+from patcher.files.lines import split_lines
 from patcher.results import Reported
 from patcher.rule import Rule
-from patcher.spans import EditError
 
 #: The command by which the server makes a change, where the client asks before those only.
 APPLY = "fix-compile.apply"

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from patcher.lines import opcodes, split_lines
+from patcher.files.lines import opcodes, split_lines
 from patcher.results import Reported
 
 _LISTED = re.compile(r"#\s*fix-compile:\s*ignore\s*\[([^\[\]]*)\]")

@@ -11,19 +11,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from patcher.backup import MARKERS, project_root
 from patcher.config import Config, load
-from patcher.discover import Exclude, discover
-from patcher.engine import fix_one, patch
+from patcher.edit.engine import fix_one, patch
 from patcher.facts.project.index import ModuleSummary, Project, summarise
+from patcher.files.backup import MARKERS, project_root
+from patcher.files.discover import Exclude, discover
+from patcher.files.source import SourceError, read
 from patcher.finding import find
 from patcher.options import settings_from
+from patcher.patching.surroundings import surroundings
 from patcher.results import Reported
 from patcher.rule import Rule
 from patcher.selftest.measured import measured
 from patcher.settings import NoFunctionError, Settings
-from patcher.source import SourceError, read
-from patcher.surroundings import surroundings
 
 #: What Python raises for a text that it does not take.
 _UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError)

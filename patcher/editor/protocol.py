@@ -12,7 +12,7 @@ from pygls.workspace import PositionCodec
 
 from patcher.editor.edits import line_edits
 from patcher.editor.pages import message
-from patcher.lines import split_lines
+from patcher.files.lines import split_lines
 from patcher.results import Reported
 
 SOURCE = "fix-compile"

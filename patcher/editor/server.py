@@ -20,7 +20,7 @@ from patcher.editor.actions import APPLY, Actions
 from patcher.editor.folder import Folder, Look, folder_root
 from patcher.editor.pages import page
 from patcher.editor.protocol import FIX_ALL, Abilities, diagnostics
-from patcher.lines import split_lines
+from patcher.files.lines import split_lines
 from patcher.rule import Rule
 from patcher.version import VERSION
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from patcher.calls import FAILURE, FINDINGS, INTERRUPTED, OK, Told
 from patcher.fleet.jobs import jobs_of
 from patcher.fleet.kept import Kept
 from patcher.fleet.manifest import Manifest
@@ -16,6 +15,7 @@ from patcher.fleet.places import Places
 from patcher.fleet.row import Job, Row
 from patcher.fleet.slots import Done, Event, FleetError, run
 from patcher.fleet.table import Fleet, count
+from patcher.patching.calls import FAILURE, FINDINGS, INTERRUPTED, OK, Told
 from patcher.report.page import page
 from patcher.rule import Rule
 from patcher.version import VERSION

@@ -11,11 +11,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from patcher.analysis import Analysis
 from patcher.config import ConfigError
 from patcher.config import load as configuration
 from patcher.diagnose.diagnosing import Wanted, diagnose
-from patcher.discover import Exclude
+from patcher.files.discover import Exclude
+from patcher.files.kept import default_folder
 from patcher.fleet.row import Job, Row, of
 from patcher.fleet.told import diagnosed, measured, noisy, proved, scanned, tested
 from patcher.harness import plan
@@ -25,13 +25,13 @@ from patcher.harness.measured import Results, ResultsError, from_json
 from patcher.harness.packages import PackageError, locate
 from patcher.harness.run import RunError, run
 from patcher.harness.scratch import scratch
-from patcher.kept import default_folder
-from patcher.measure import Request, need_torch, options_for
+from patcher.measuring.measure import Request, need_torch, options_for
 from patcher.options import settings_from
+from patcher.patching.analysis import Analysis
+from patcher.patching.runner import run as patched
 from patcher.report.outcome import Outcome
 from patcher.results import FileResult
 from patcher.rule import Rule
-from patcher.runner import run as patched
 from patcher.search.call import searched
 from patcher.selftest import measured as selftested
 from patcher.settings import Settings

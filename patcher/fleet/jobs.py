@@ -13,15 +13,15 @@ from pathlib import Path
 
 from patcher.config import ConfigError
 from patcher.config import load as configuration
-from patcher.discover import Exclude, discover
+from patcher.files.discover import Exclude, discover
+from patcher.files.source import SourceError, read_bytes
 from patcher.fleet.manifest import Manifest, Model
 from patcher.fleet.row import Job
 from patcher.harness import trees
 from patcher.harness.cases import Case, CaseError, find
 from patcher.harness.packages import PackageError, locate
-from patcher.reuse import tool_digest
+from patcher.patching.reuse import tool_digest
 from patcher.rule import Rule
-from patcher.source import SourceError, read_bytes
 
 
 def jobs_of(

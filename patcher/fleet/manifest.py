@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from patcher.config import ConfigError, nearest, text
-from patcher.measure import BACKENDS, MODES
+from patcher.measuring.measure import BACKENDS, MODES
 
 if sys.version_info >= (3, 11):
     import tomllib

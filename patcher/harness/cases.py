@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from patcher.config import CASE_SETTINGS, ConfiguredCase, nearest
-from patcher.source import SourceError, read, reason
+from patcher.files.source import SourceError, read, reason
 
 VARIATIONS = ("batch", "sequence")
 FILL_IN = "FILL IN"  # in a comment of a case that was written for somebody: this is still a blank

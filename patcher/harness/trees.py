@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from patcher.git import GitError, git
+from patcher.files.git import GitError, git
 
 _MARKERS = ("pyproject.toml", "setup.py", "setup.cfg", ".git")
 _INSTALLED = frozenset({"site-packages", "dist-packages"})

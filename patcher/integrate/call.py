@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from patcher import backup
-from patcher.backup import Store
-from patcher.calls import FAILURE, FINDINGS, INTERRUPTED, OK, Told, store_options
-from patcher.calls import shown as relative
+from patcher.files import backup
+from patcher.files.backup import Store
+from patcher.files.restore import restore
 from patcher.integrate.integrating import Integration
 from patcher.integrate.remarks import Remark
+from patcher.patching.calls import FAILURE, FINDINGS, INTERRUPTED, OK, Told, store_options
+from patcher.patching.calls import shown as relative
 from patcher.report.diff import coloured, file_diff
-from patcher.restore import restore
 from patcher.results import FileResult
 from patcher.version import VERSION
 

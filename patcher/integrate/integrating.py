@@ -9,16 +9,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from patcher.edits import apply
+from patcher.edit.edits import apply
+from patcher.edit.spans import EditError
+from patcher.files.limits import line_limit
+from patcher.files.source import Source, SourceError, encode, read
 from patcher.integrate.module_source import composed
 from patcher.integrate.plan import COMPILES, Change, Plan, Wanted, planned
 from patcher.integrate.remarks import Remark
 from patcher.integrate.style import with_import
-from patcher.limits import line_limit
 from patcher.results import FileResult
 from patcher.rule import Fix
-from patcher.source import Source, SourceError, encode, read
-from patcher.spans import EditError
 
 _DEEPEST = 3  # from a script to what it imports, and what that imports
 

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from patcher.edit.spans import says
 from patcher.facts.scripts.imports import Spelling, spelled
 from patcher.facts.scripts.models import Model, Models, Ready
 from patcher.facts.scripts.parsers import CommandLine
@@ -18,7 +19,6 @@ from patcher.integrate.interface import has_interface, lacking
 from patcher.integrate.options import ADDS, Kind, Options, has_fields, options_of
 from patcher.integrate.remarks import RefusedError, Remark, at
 from patcher.rule import Code, Edit, Insert, Replace
-from patcher.spans import says
 from patcher.state_dict_source import UNCOMPILE_NAME
 
 #: An option of scripts that compile in another way.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-from patcher.lines import split_lines
+from patcher.files.lines import split_lines
 
 
 def with_import(text: str, statement: str, folder: str) -> str:

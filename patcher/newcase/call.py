@@ -10,19 +10,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from patcher.backup import project_root
-from patcher.calls import FAILURE, OK, Told
 from patcher.config import Config, ConfigError, load, nearest
 from patcher.diagnose.sites import compile_sites
-from patcher.discover import Exclude
+from patcher.files.backup import project_root
+from patcher.files.discover import Exclude
+from patcher.files.source import SourceError, read
 from patcher.harness.cases import Case, CaseError, as_case, find
 from patcher.newcase.inputs import inputs
 from patcher.newcase.text import Written, file_for, written
 from patcher.newcase.tree import Seen, Tree
 from patcher.newcase.trial import trial
 from patcher.newcase.values import building
+from patcher.patching.calls import FAILURE, OK, Told
 from patcher.run.program import no_notebook
-from patcher.source import SourceError, read
 
 _LISTED = 5  # of each kind
 

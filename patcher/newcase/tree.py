@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from patcher.discover import Exclude, discover
+from patcher.files.discover import Exclude, discover
+from patcher.files.source import SourceError, read, read_bytes
 from patcher.harness import trees
-from patcher.source import SourceError, read, read_bytes
 
 _TESTS = re.compile(r"(^|/)(tests?|testing)(/|$)|(^|/)(test_[^/]*|[^/]*_test|conftest)\.py$")
 _MODULE = re.compile(r"(^|\.)(\w*Module|PreTrainedModel|\w*Mixin)$")

@@ -9,7 +9,7 @@ from patcher.harness import plan
 from patcher.harness.cases import Case
 from patcher.harness.measured import ResultsError, from_json
 from patcher.harness.run import RunError, run
-from patcher.measure import need_torch
+from patcher.measuring.measure import need_torch
 
 _SECONDS = 120.0  # a published size on a CPU may take longer; a first case is to be small
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from patcher.calls import FAILURE, OK, Told
 from patcher.own_rules.skeleton import SkeletonError, skeleton
+from patcher.patching.calls import FAILURE, OK, Told
 
 
 def new_rule(code: str, name: str, package: str, folder: Path) -> Told:

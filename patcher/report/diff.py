@@ -6,7 +6,7 @@ import difflib
 import os
 from collections.abc import Iterator
 
-from patcher.lines import opcodes
+from patcher.files.lines import opcodes
 from patcher.results import FileResult
 
 _CONTEXT = 3

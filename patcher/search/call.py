@@ -10,22 +10,22 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from patcher import atomic
-from patcher.analysis import Analysis
-from patcher.backup import project_root
-from patcher.calls import FAILURE, INTERRUPTED, OK, Told
 from patcher.diagnose import latest
 from patcher.diagnose.bench import Bench
 from patcher.diagnose.call import FORMATS, format_of, why_not
 from patcher.diagnose.diagnosing import Wanted, Whole, stamp
 from patcher.diagnose.diagnosis import Proof, Tried
 from patcher.diagnose.places import Places
+from patcher.files import atomic
+from patcher.files.backup import project_root
 from patcher.harness import plan
 from patcher.harness.forks import Forks
 from patcher.harness.measured import ResultsError
 from patcher.harness.run import Progress, RunError, signals_as_exceptions
-from patcher.measure import NO_COMPILER, Request, installed, need_torch, options_for
-from patcher.observed import document
+from patcher.measuring.measure import NO_COMPILER, Request, installed, need_torch, options_for
+from patcher.measuring.observed import document
+from patcher.patching.analysis import Analysis
+from patcher.patching.calls import FAILURE, INTERRUPTED, OK, Told
 from patcher.report.diff import file_diff
 from patcher.results import FileResult, PatchResult
 from patcher.run.recording import Recording

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from patcher.analysis import Analysis
 from patcher.diagnose.asked_settings import is_unbounded
 from patcher.diagnose.bench import Bench, State
 from patcher.diagnose.better import TIMED, Standing, standing
@@ -18,7 +17,8 @@ from patcher.diagnose.relations import Bundle, evidence, traced
 from patcher.harness import plan
 from patcher.harness.compare import TREES
 from patcher.harness.measured import Replayed, Tree
-from patcher.observed import observations
+from patcher.measuring.observed import observations
+from patcher.patching.analysis import Analysis
 from patcher.search.judged import (
     FIRST_STRATEGIES,
     NOT_TRIED,

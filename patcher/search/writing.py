@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from patcher.analysis import Analysis
 from patcher.diagnose.places import Places
 from patcher.diagnose.relations import bundles
+from patcher.patching.analysis import Analysis
 from patcher.results import FileResult
 from patcher.search.candidates import SETTING
 from patcher.search.judged import Configuration

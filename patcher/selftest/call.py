@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from patcher.calls import FINDINGS, OK, Told
+from patcher.patching.calls import FINDINGS, OK, Told
 from patcher.rule import Example, Rule
 from patcher.selftest import records
 from patcher.selftest.executing import Interpreter, execute, interpreter

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from patcher.kept import user_folder
+from patcher.files.kept import user_folder
 from patcher.rule import Rule
 from patcher.selftest.executing import PROGRAM, Interpreter
 

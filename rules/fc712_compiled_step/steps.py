@@ -12,7 +12,7 @@ from patcher.facts.analysis import Analysis
 from patcher.facts.flow.definitions import Flow
 from patcher.facts.syntax.tree import FunctionNode, own_nodes
 from patcher.facts.values.types import Kind
-from patcher.observed import Observed
+from patcher.measuring.observed import Observed
 from patcher.rule import Code, block, respelled
 
 _COMPUTING = (ast.Call, ast.BinOp, ast.UnaryOp, ast.Compare)

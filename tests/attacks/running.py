@@ -22,7 +22,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from patcher import runner
+from patcher.patching import runner
 from patcher.rule import Rule
 from patcher.settings import Settings
 from rules import load_rules

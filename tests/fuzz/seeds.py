@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from patcher.engine import patch
+from patcher.edit.engine import patch
 from patcher.harness.examples import PREAMBLE
 from patcher.results import PatchResult
 from patcher.settings import Settings

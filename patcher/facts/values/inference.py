@@ -49,7 +49,7 @@ from patcher.facts.values.types import (
     python,
     tensor,
 )
-from patcher.observed import Observed, Span, span_of
+from patcher.measuring.observed import Observed, Span, span_of
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _TENSOR_ANNOTATIONS = {

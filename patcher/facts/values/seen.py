@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from patcher.facts.values.operations import dtype_named
 from patcher.facts.values.types import ONE, OTHER, Kind, Rank, Shape, Token, Value, python, tensor
-from patcher.observed import Observed
+from patcher.measuring.observed import Observed
 
 _PYTHON = dict.fromkeys(("list", "tuple", "dict", "set"), "container") | {"None": "none"}
 _PYTHON |= {kind: kind for kind in ("int", "float", "bool", "str")}

@@ -6,14 +6,14 @@ import ast
 from collections.abc import Sequence
 from dataclasses import replace
 
-from patcher.edits import apply, choose
+from patcher.edit.edits import apply, choose
+from patcher.edit.replacements import replacements
+from patcher.edit.spans import EditError
 from patcher.facts.project.index import Project
 from patcher.finding import Found, line_of, prepared, reported, result_of, search
-from patcher.replacements import replacements
 from patcher.results import Bug, PatchResult, Reported
 from patcher.rule import Applicability, Rule
 from patcher.settings import Settings
-from patcher.spans import EditError
 
 MAX_PASSES = 10
 

@@ -12,15 +12,15 @@ from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
 
-from patcher.discover import Exclude, discover
+from patcher.files.discover import Exclude, discover
+from patcher.files.source import SourceError, read_bytes
+from patcher.patching.reuse import Known
+from patcher.patching.runner import Index, Progress, answers, engine_steps
+from patcher.patching.share import Share
+from patcher.patching.surroundings import surroundings
 from patcher.results import FileResult
-from patcher.reuse import Known
 from patcher.rule import Rule
-from patcher.runner import Index, Progress, answers, engine_steps
 from patcher.settings import Settings
-from patcher.share import Share
-from patcher.source import SourceError, read_bytes
-from patcher.surroundings import surroundings
 
 #: Not ``re.compile``, which most files have.
 _COMPILES = re.compile(rb"torch\.compile|(?<!\bre)\.compile\(|import compile\b|_dynamo\.optimize")

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
+from patcher.patching.share import Answer, Share, Summary
 from patcher.results import FileResult
-from patcher.share import Answer, Share, Summary
 
 _READY = "ready"
 _PATIENCE = 2  # fresh processes that may die before their first file, which is then no file's fault

@@ -11,9 +11,9 @@ from typing import Any
 import libcst as cst
 from libcst.metadata import MetadataWrapper, PositionProvider
 
-from patcher.lines import form_feed, split_lines
+from patcher.edit.spans import EditError, Span, parts_of, span_of
+from patcher.files.lines import form_feed, split_lines
 from patcher.rule import Code, Decorate, Edit, Enclose, Insert, MoveTail, NameArms, Replace, ReplaceStatements
-from patcher.spans import EditError, Span, parts_of, span_of
 
 _HOLE = re.compile(r"\{(\d+)\}")
 _PLACE = re.compile(r"^__part_(\d+)__$")

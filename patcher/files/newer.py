@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 
-from patcher.lines import split_lines
+from patcher.files.lines import split_lines
 
 #: What a line says that only newer versions take; the first that fits.
 _SIGNS: tuple[tuple[tuple[int, int], re.Pattern[str]], ...] = (

@@ -8,8 +8,8 @@ import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from patcher.files.source import reason
 from patcher.settings import matches
-from patcher.source import reason
 
 _SKIPPED = frozenset({"__pycache__", "node_modules"})
 #: Folders of what uses the models of a project, and models nothing that it ships.

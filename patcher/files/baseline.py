@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from patcher import atomic
+from patcher.files import atomic
+from patcher.files.source import reason
 from patcher.report.outcome import Outcome
 from patcher.results import FileResult, Reported
-from patcher.source import reason
 
 SCHEMA = 1
 

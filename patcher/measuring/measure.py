@@ -10,16 +10,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from patcher import atomic
-from patcher.backup import BackupError
-from patcher.calls import FAILURE, FINDINGS, INTERRUPTED, OK, Told, complaints
-from patcher.changes import Change
+from patcher.files import atomic
+from patcher.files.backup import BackupError
 from patcher.harness import plan
 from patcher.harness.cases import Case
 from patcher.harness.compare import Judgement, judge
 from patcher.harness.measured import Results, ResultsError, from_json
 from patcher.harness.run import Progress, RunError, run
 from patcher.harness.scratch import scratch
+from patcher.patching.calls import FAILURE, FINDINGS, INTERRUPTED, OK, Told, complaints
+from patcher.patching.changes import Change
 from patcher.report import Outcome
 from patcher.report.harness import harness_json, harness_markdown, harness_text
 from patcher.report.narrow import as_it_is, harness_narrow

@@ -8,15 +8,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from patcher import backup
-from patcher.backup import Store
 from patcher.config import Config, load
-from patcher.manifest import Manifest
+from patcher.files import backup
+from patcher.files.backup import Store
+from patcher.files.manifest import Manifest
+from patcher.files.restore import Restored, altered
 from patcher.report import REPORTS, Outcome
 from patcher.report.diff import coloured, file_diff
 from patcher.report.outcome import AlteredFile
 from patcher.report.text import line, measurements, summary
-from patcher.restore import Restored, altered
 from patcher.results import Bug, FileResult, blamed, is_own_code
 from patcher.run.program import no_notebook
 

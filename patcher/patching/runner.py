@@ -12,14 +12,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from patcher.discover import Exclude, discover
-from patcher.parallel import in_order, run_shares
+from patcher.files.discover import Exclude, discover
+from patcher.patching.parallel import in_order, run_shares
+from patcher.patching.reuse import Known, Reuse
+from patcher.patching.share import KEPT_SOURCE_BYTES, Answer, Share, Steps, Summary
+from patcher.patching.surroundings import surroundings
 from patcher.results import FileResult
-from patcher.reuse import Known, Reuse
 from patcher.rule import Rule
 from patcher.settings import Settings
-from patcher.share import KEPT_SOURCE_BYTES, Answer, Share, Steps, Summary
-from patcher.surroundings import surroundings
 
 Progress = Callable[[int, int], None]
 
@@ -105,7 +105,7 @@ def answers(
 
 def engine_steps() -> Steps:
     """The engine's three functions, imported when they are needed: ``--help`` has no use for them."""
-    from patcher.engine import patch
+    from patcher.edit.engine import patch
     from patcher.facts.project.index import Project, summarise
 
     return Steps(summarise, Project, patch)
@@ -113,7 +113,7 @@ def engine_steps() -> Steps:
 
 def suggesting_steps() -> Steps:
     """The same for looking, and for what each fix alone would change."""
-    from patcher.engine import suggest
+    from patcher.edit.engine import suggest
     from patcher.facts.project.index import Project, summarise
 
     return Steps(summarise, Project, suggest)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from patcher.discover import discover
+from patcher.files.discover import discover
 
 _MARKS = (".git", "pyproject.toml", "setup.py", "setup.cfg")
 _INSTALLED = ("site-packages", "dist-packages")

@@ -7,10 +7,10 @@ import itertools
 import sys
 from collections.abc import Collection, Iterable, Sequence
 
-from patcher.concrete import Patch
-from patcher.lines import as_around, line_length, split_lines
+from patcher.edit.concrete import Patch
+from patcher.edit.spans import Span, nodes_of, span_of, targets_of
+from patcher.files.lines import as_around, line_length, split_lines
 from patcher.rule import Decorate, Edit, Fix, Insert
-from patcher.spans import Span, nodes_of, span_of, targets_of
 
 _BESIDE = (Insert, Decorate)  # what replaces nothing
 

@@ -7,17 +7,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from patcher import lock
-from patcher.backup import project_root
-from patcher.calls import FAILURE, FINDINGS, OK, Told
+from patcher.files.backup import project_root
 from patcher.harness import plan
 from patcher.harness.cases import Case
 from patcher.harness.compare import ended
 from patcher.harness.measured import Figures, ResultsError, Site, from_json
 from patcher.harness.run import Progress, RunError, run
 from patcher.harness.scratch import scratch
-from patcher.lock import FILE, KINDS, Budget, Event, Lock, LockError
-from patcher.measure import Request, available_memory, need_torch
+from patcher.measuring import lock
+from patcher.measuring.lock import FILE, KINDS, Budget, Event, Lock, LockError
+from patcher.measuring.measure import Request, available_memory, need_torch
+from patcher.patching.calls import FAILURE, FINDINGS, OK, Told
 from patcher.results import Overrun
 
 #: What counts as the compiler does, backward passes included, and generates no code.

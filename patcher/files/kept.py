@@ -18,7 +18,7 @@ from typing import Any
 
 _MARK = b"fix-compile 1\n"
 _MOST_FILES = 40
-_OURS = ("patcher.results", "patcher.reuse", "patcher.facts.")
+_OURS = ("patcher.results", "patcher.patching.reuse", "patcher.facts.")
 
 
 def default_folder() -> Path:

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
-from patcher import atomic
-from patcher.manifest import Manifest, ManifestError, Outcome, Saved, from_json, to_json
+from patcher.files import atomic
+from patcher.files.manifest import Manifest, ManifestError, Outcome, Saved, from_json, to_json
+from patcher.files.source import reason
 from patcher.results import FileResult
-from patcher.source import reason
 
 fcntl: ModuleType | None
 try:

@@ -7,10 +7,10 @@ import difflib
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import ClassVar
 
+from patcher.edit.suppress import Ignore, Suppressions, means
 from patcher.facts import Facts
-from patcher.lines import split_lines
+from patcher.files.lines import split_lines
 from patcher.rule import Cost, Example, Finding, NearMiss, Rule, Where, removed
-from patcher.suppress import Ignore, Suppressions, means
 
 _TRIGGER = b"fix-compile:"
 

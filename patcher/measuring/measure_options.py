@@ -12,12 +12,12 @@ from typing import Any, TypeVar
 
 import click
 
-from patcher.changes import Change, ChangeError, of_diff, since
 from patcher.config import Config, ConfigError
+from patcher.files.source import reason
 from patcher.harness.cases import VARIATIONS, CaseError, find
 from patcher.harness.packages import PackageError, locate
-from patcher.measure import BACKENDS, MODES, Request, quick_by_environment
-from patcher.source import reason
+from patcher.measuring.measure import BACKENDS, MODES, Request, quick_by_environment
+from patcher.patching.changes import Change, ChangeError, of_diff, since
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 

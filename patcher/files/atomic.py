@@ -8,7 +8,7 @@ import secrets
 import stat
 from pathlib import Path
 
-from patcher.source import reason
+from patcher.files.source import reason
 
 CHANGED_MEANWHILE = "changed meanwhile, left alone; run again"
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from patcher.git import GitError, commit_of, contents, git, names, top_of, untracked
+from patcher.files.git import GitError, commit_of, contents, git, names, top_of, untracked
+from patcher.files.source import reason
 from patcher.results import FileResult
-from patcher.source import reason
 
 _LISTED = 5
 

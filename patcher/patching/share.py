@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from patcher.newer import needed
+from patcher.files.newer import needed
+from patcher.files.source import Source, SourceError, digest_of, encode, may_matter, read_bytes, source_of
 from patcher.results import FileResult, PatchResult
 from patcher.rule import Rule
 from patcher.settings import Settings
-from patcher.source import Source, SourceError, digest_of, encode, may_matter, read_bytes, source_of
 
 #: Syntax trees are kept between the two phases for this many bytes of source, all processes together. A tree takes
 #: about 28 times its source, so this is about 0.8 GB; files beyond it are parsed twice.

@@ -17,12 +17,12 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from patcher import kept
+from patcher.files import kept
+from patcher.files.source import SourceError, digest_of, read_bytes
+from patcher.patching.share import Answer, Summary
 from patcher.results import FileResult
 from patcher.rule import Rule
 from patcher.settings import Settings
-from patcher.share import Answer, Summary
-from patcher.source import SourceError, digest_of, read_bytes
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,7 @@ def _name(asked: object) -> str:
 
 def tool_digest(rules: Sequence[Rule]) -> str | None:
     """The digest of the source of the tool and of the rules; None when it cannot be told."""
-    tops = {Path(__file__).parent}
+    tops = {Path(__file__).parents[1]}
     for rule in rules:
         kind = type(rule)
         package = sys.modules.get(kind.__module__.partition(".")[0])

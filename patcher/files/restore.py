@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from patcher import atomic
-from patcher.backup import BackupError, Store, sha256
-from patcher.manifest import Manifest, Saved
-from patcher.reverse import without_patch
-from patcher.source import reason
+from patcher.files import atomic
+from patcher.files.backup import BackupError, Store, sha256
+from patcher.files.manifest import Manifest, Saved
+from patcher.files.reverse import without_patch
+from patcher.files.source import reason
 
 _FORCE = "--force puts the original back and sets your version aside"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from patcher.lines import opcodes, split_lines
+from patcher.files.lines import opcodes, split_lines
 from patcher.results import TextEdit
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from patcher.git import GitError, commit_of, git, top_of, untracked
+from patcher.files.git import GitError, commit_of, git, top_of, untracked
 from patcher.results import FileResult, Reported
 
 _HUNK = re.compile(rb"@@ -\S+ \+(\d+)(?:,(\d+))? @@")

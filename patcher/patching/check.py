@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from patcher import baseline
-from patcher.backup import Store
-from patcher.baseline import BaselineError
-from patcher.budget import BudgetError, LockError, compared, recorded
-from patcher.calls import FAILURE, INTERRUPTED, OK, Told, complaints, shown, verify
-from patcher.changed_lines import DiffBaseError, changed_lines, on_changed_lines
 from patcher.config import Config, ConfigError
+from patcher.files import baseline
+from patcher.files.backup import Store
+from patcher.files.baseline import BaselineError
+from patcher.files.changed_lines import DiffBaseError, changed_lines, on_changed_lines
 from patcher.harness.run import Progress
-from patcher.measure import Request
+from patcher.measuring.budget import BudgetError, LockError, compared, recorded
+from patcher.measuring.measure import Request
+from patcher.patching.calls import FAILURE, INTERRUPTED, OK, Told, complaints, shown, verify
 from patcher.report import Outcome
 
 FILE = "fix-compile-baseline.json"

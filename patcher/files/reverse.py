@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from patcher.lines import opcodes
+from patcher.files.lines import opcodes
 
 
 def without_patch(original: bytes, patched: bytes, edited: bytes) -> bytes | None:

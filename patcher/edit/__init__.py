@@ -1,0 +1,1 @@
+"""Edits of a syntax tree and of its text."""

@@ -1,0 +1,1 @@
+"""Files on disk: found, read, replaced as a whole, and put back."""

@@ -1,0 +1,1 @@
+"""What a measurement is asked for, and what it may cost."""
