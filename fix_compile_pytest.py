@@ -126,7 +126,7 @@ def compile_budget(request: pytest.FixtureRequest) -> Iterator[Callable[..., Non
 
 def _hold(config: pytest.Config, name: str, model: Any, calls: list[Any], train: bool) -> None:
     __tracebackhide__ = True
-    lock, file = _part("measuring.lock"), config.rootpath / _part("lock").FILE
+    lock, file = _part("measuring.lock"), config.rootpath / _part("measuring.lock").FILE
     try:
         known = lock.read(file)
         now = _budget(lock, _counted(model, calls, str(config.rootpath), train))
