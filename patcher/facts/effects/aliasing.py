@@ -44,10 +44,12 @@ class Aliasing(Analysis):
     def aliases(self, e: ast.expr) -> bool:
         """Whether ``e`` may give an object (or a view of one) that exists already."""
         match e:
-            case ast.UnaryOp(op=ast.UAdd()):
-                return True
+            case ast.UnaryOp(op=ast.UAdd(), operand=operand):
+                return self.aliases(operand)
             case ast.Constant() | ast.BinOp() | ast.UnaryOp() | ast.Compare():
                 return False
+            case ast.IfExp(body=body, orelse=orelse):
+                return self.aliases(body) or self.aliases(orelse)
             case ast.Call():
                 called = self._calls.of(e)
                 return bool(called.gives or called.world)

@@ -8,7 +8,7 @@ from patcher.facts import Facts
 from patcher.facts.effects.aliasing import Aliasing
 from patcher.facts.project.does import in_place
 from patcher.facts.syntax.tree import dotted
-from patcher.facts.syntax.written import short
+from patcher.facts.syntax.written import is_none, short
 from patcher.facts.tables import torch_api as api
 from patcher.facts.values.certainty import Certainty
 from patcher.facts.values.types import Category, Kind, Value, broadcast
@@ -54,8 +54,14 @@ class Effects(Aliasing):
                     if any(self._unchanged.writes.of(e)):
                         return f"`{short(e)}` may run code"
                     return None if of(e).kind is not Kind.UNKNOWN else f"what `{short(e)}` holds is not known"
+                if of(e).is_number and isinstance(base, ast.Attribute):
+                    return self.why_not_total(base) if of(base).kind is not Kind.UNKNOWN else None
+                if e.attr in ("shape", "dtype", "device", "ndim") and of(base).is_tensor:
+                    return self.why_not_total(base)
                 if isinstance(base, ast.Call) and self.syntax.qualified(base.func) == "torch.finfo":
                     return self._why_not_finfo(base)
+                if self.syntax.qualified(e) is not None and of(e).kind is Kind.PYTHON:
+                    return None
                 return f"`{short(e)}` may raise or run code"
             case ast.BinOp(left=left, op=op, right=right):
                 return self._why_not_binary(e, left, op, right)
@@ -71,6 +77,10 @@ class Effects(Aliasing):
                 if not isinstance(op, (ast.Eq, ast.NotEq)) and (_is_strange(of(left)) or _is_strange(of(right))):
                     return f"`{short(e)}` may raise"
                 return self._why_not_pair(e, left, right)
+            case ast.IfExp(test=test, body=body, orelse=orelse):
+                if of(test).kind is not Kind.PYTHON:
+                    return f"`{short(test)}` may read a tensor"
+                return self.why_not_total(test) or self.why_not_total(body) or self.why_not_total(orelse)
             case ast.Call():
                 return self._why_not_call(e)
             case ast.Subscript(value=base, slice=index):
@@ -97,6 +107,12 @@ class Effects(Aliasing):
             if not (a.is_tensor or b.is_tensor) and not self._nonzero(right):
                 return f"`{short(e)}` may divide by zero"
             return self._why_not_pair(e, left, right)
+        if isinstance(op, ast.Pow) and isinstance(right, ast.Constant) and isinstance(right.value, (int, float)):
+            return self.why_not_total(left) if right.value >= 0 else f"`{short(e)}` may raise"
+        if isinstance(op, (ast.BitAnd, ast.BitOr, ast.BitXor)):
+            both = (a.dtype, b.dtype)
+            if all(d is not None and d.category is Category.BOOL for d in both):
+                return self._why_not_pair(e, left, right)
         return f"`{short(e)}` may raise"
 
     def _takes(self, value: Value, op: ast.unaryop) -> bool:
@@ -122,6 +138,17 @@ class Effects(Aliasing):
             owner = base.value if isinstance(base, ast.Attribute) and base.attr == "shape" else None
             there = owner is not None and _has_dimension(self.inference.of(owner), index)
             return self.why_not_total(base) if there else f"`{short(e)}` may be out of range"
+        parts = index.elts if isinstance(index, ast.Tuple) else [index]
+        if x.is_tensor and all(isinstance(p, ast.Slice) or _is_ellipsis(p) or is_none(p) for p in parts):
+            slices = [p for p in parts if isinstance(p, ast.Slice)]
+            bounds = [b for s in slices for b in (s.lower, s.upper) if b is not None]
+            steps = [s.step for s in slices if s.step is not None]
+            whole = all(self.inference.of(b).python in ("int", "size", "none") for b in bounds)
+            forward = all(isinstance(s, ast.Constant) and s.value for s in steps)
+            if whole and forward and sum(map(_is_ellipsis, parts)) < 2:
+                rank = x.rank
+                if not slices or (rank is not None and rank.offset >= len(slices)):
+                    return self._first(base, *bounds)
         return f"`{short(e)}` may be out of range"
 
     def _why_not_call(self, e: ast.Call) -> str | None:
@@ -130,27 +157,35 @@ class Effects(Aliasing):
         if (what := self.syntax.qualified(e.func)) is not None:
             return self._why_not_function(e, what)
         if not isinstance(e.func, ast.Attribute):
-            return f"`{short(e.func)}` may raise or have an effect"
+            return self._why_not_builtin(e)
         if self.inference.instance_attribute(e.func) is not None:
             return f"`{short(e.func)}` may have an effect or state of its own"
         return self._why_not_operation(e, e.func.attr, e.func.value, e.args)
 
+    def _why_not_builtin(self, e: ast.Call) -> str | None:
+        name = self.syntax.builtin(e)
+        numbers = {"float": 1, "abs": 1, "min": 2, "max": 2}.get(name) == len(e.args) and not e.keywords
+        numbers = numbers and all(self.inference.of(a).is_number for a in e.args)
+        length = name == "len" and len(e.args) == 1 and _has_dimension(self.inference.of(e.args[0]), ast.Constant(0))
+        if numbers or length:
+            return self._first(*e.args)
+        return f"`{short(e.func)}` may raise or have an effect"
+
     def _why_not_function(self, e: ast.Call, what: str) -> str | None:
+        of = self.inference.of
         if what in api.RANDOM:
             return f"`{short(e.func)}` draws random numbers"
         name = what.rpartition(".")[2]
         if not what.startswith("torch.") or not e.args:
             return f"`{short(e.func)}` may raise or have an effect"
-        if name in ("zeros_like", "ones_like", "full_like") and self.inference.of(e.args[0]).is_tensor:
+        if name in ("zeros_like", "ones_like", "full_like") and of(e.args[0]).is_tensor:
             return self._first(*e.args, *(k.value for k in e.keywords))
         if name == "where" and len(e.args) == 3 and not e.keywords:
-            of = self.inference.of
-            fits = (
-                broadcast(of(e.args[1]), of(e.args[2]))[1] is not None
-                and broadcast(of(e.args[0]), of(e))[1] is not None
-            )
-            if not (of(e.args[0]).is_boolean and fits):
-                return f"the dtypes and shapes in `{short(e)}` are not known to fit"
+            if not of(e.args[0]).is_boolean:
+                return f"`{short(e.args[0])}` is not known to be boolean"
+            for a, b in ((e.args[1], e.args[2]), (e.args[0], e)):
+                if broadcast(of(a), of(b))[1] is None:
+                    return f"the shapes in `{short(e)}` are not known to fit"
             return self._first(*e.args)
         return self._why_not_operation(e, name, e.args[0], e.args[1:])
 
@@ -173,10 +208,17 @@ class Effects(Aliasing):
             elif rest and name != "gelu":
                 return f"`{short(e)}` may raise"
             return self._first(receiver, *given)
+        if name == "size":
+            plain = not e.keywords and (not rest or (len(rest) == 1 and _has_dimension(x, rest[0])))
+            return self._first(receiver) if plain else f"`{short(e)}` may raise"
         if name in ("detach", "dim", "numel", "sum", "mean", "any", "all"):
             if name == "mean" and _is_strange(x):
                 return f"`{short(e)}` may raise"
             return self._first(receiver) if not given else f"`{short(e)}` may raise"
+        if name in ("to", "type_as"):
+            if all(of(a).python == "dtype" or of(a).is_tensor or _is_device(a) for a in given):
+                return self._first(receiver, *(a for a in given if of(a).is_tensor))
+            return f"`{short(e)}` may raise"
         if name in ("softmax", "log_softmax") and [short(d) for d in given] == ["-1"]:
             return self._first(receiver)
         return f"`{short(e)}` may raise or have an effect"
@@ -237,6 +279,10 @@ def _is_infinite(value: Value) -> bool:
     return isinstance(value.constant, float) and not abs(value.constant) <= _LARGEST
 
 
+def _is_device(e: ast.expr) -> bool:
+    return isinstance(e, ast.Attribute) and e.attr == "device"
+
+
 def _accepts(name: str, x: Value) -> bool:
     """Whether the operation is there for the dtype of ``x``; an unknown one is taken to be floating."""
     category = x.dtype.category if x.dtype is not None else Category.UNKNOWN
@@ -254,3 +300,7 @@ def _has_dimension(x: Value, index: ast.expr) -> bool:
     if not x.is_tensor or x.rank is None or not isinstance(value, ast.Constant) or type(value.value) is not int:
         return False
     return value.value <= x.rank.offset if minus else value.value < x.rank.offset
+
+
+def _is_ellipsis(e: ast.expr) -> bool:
+    return isinstance(e, ast.Constant) and e.value is ...

@@ -6,6 +6,7 @@ import ast
 import enum
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
@@ -210,10 +211,17 @@ class Frequency(Analysis):
                 value = False
             case _:
                 return None
-        given = [k.value for c in self.syntax.by_type[ast.Call] for k in c.keywords if k.arg == d.name]
-        held = [self._flag(v) for v in given if v not in self._asked]
+        held = [self._flag(v) for v in self._given.get(d.name, ()) if v not in self._asked]
         others = any(h is None or h.value is not value for h in held)
         return None if others else _Flag(value, frozenset({f"`{d.name}`"}))
+
+    @cached_property
+    def _given(self) -> dict[str | None, list[ast.expr]]:
+        """What calls of the module give by each keyword."""
+        found: dict[str | None, list[ast.expr]] = {}
+        for k in (k for call in self.syntax.by_type[ast.Call] for k in call.keywords):
+            found.setdefault(k.arg, []).append(k.value)
+        return found
 
     def _attribute(self, e: ast.Attribute) -> _Flag | None:
         names = frozenset({f"`{ast.unparse(e)}`"})
