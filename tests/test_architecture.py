@@ -212,7 +212,7 @@ WALLS: dict[str, set[str]] = {
     "patcher.decode": set(),
     "patcher.harness.measured": {"patcher.decode"},
     "patcher.harness.compare": {"patcher.harness.measured"},
-    # what is carried to another machine needs nothing else of ours
+    # what runs in processes of its own needs nothing else of ours
     "patcher.harness.run": {"patcher.harness.forks"},
     "patcher.harness.forks": set(),
     "patcher.harness.parent": set(),
@@ -693,7 +693,7 @@ TORCH_IS_FOR = {
     "patcher.run.recorder",
     "patcher.run.watching",
 }
-# fix_compile before there is a command line; run.py where it was carried to and there is none; workers
+# fix_compile before there is a command line; run.py what a worker that is to be heard says; workers
 PRINTS = {"fix_compile", "patcher.cli", *(f"patcher.harness.{name}" for name in "logs run running_case worker".split())}
 FORBIDDEN_WORDS = {
     "checker", "checkers", "common", "fixer", "fixers", "handler", "handlers", "helper", "helpers",
@@ -871,15 +871,15 @@ def test_rules_need_nothing_but_the_language(module: str) -> None:
 
 
 @pytest.mark.parametrize("module", ["patcher.harness.run", *sorted(TORCH_IS_FOR)])
-def test_what_is_carried_needs_the_standard_library_and_torch(module: str) -> None:
-    # what lies beside them is carried too; by their plain names where they are run by their path
-    carried = {*TORCH_IS_FOR, "patcher.harness.forks", "patcher.harness.run"}
-    beside = {name.rpartition(".")[2] for name in carried} | (
+def test_what_measures_needs_the_standard_library_and_torch(module: str) -> None:
+    # what lies beside them they import, too; by its plain name where they are run by their path
+    lying = {*TORCH_IS_FOR, "patcher.harness.forks", "patcher.harness.run"}
+    beside = {name.rpartition(".")[2] for name in lying} | (
         {"accelerate"} if module == "patcher.run.program" else set()
     )
-    names = {n for n in imported(module) if n not in carried and n not in ("patcher", "patcher.harness", "patcher.run")}
+    names = {n for n in imported(module) if n not in lying and n not in ("patcher", "patcher.harness", "patcher.run")}
     found = sorted({n.partition(".")[0] for n in names} - sys.stdlib_module_names - {"torch"} - beside)
-    assert not found, f"{module} imports {found}, which a machine that it is carried to need not have"
+    assert not found, f"{module} imports {found}, which the Python of the model need not have"
 
 
 @pytest.mark.parametrize("module", sorted(m for m in SOURCES if inside(m, "patcher.facts")))

@@ -19,27 +19,6 @@ from patcher.harness.plan import Options, changed, digest, write
 from patcher.harness.trees import commit, roots
 from patcher.results import FileResult
 
-HARNESS = Path(plan.__file__).parent
-PROGRAMS = {
-    "worker.py",
-    "failures.py",
-    "leaves.py",
-    "listener.py",
-    "overlay.py",
-    "passes.py",
-    "running_case.py",
-    "run.py",
-    "differences.py",
-    "pairs.py",
-    "precision.py",
-    "replaying.py",
-    "probes.py",
-    "forks.py",
-    "parent.py",
-    "fusions.py",
-    "fusion_form.py",
-    "fusion_patterns.py",
-}
 OLD, NEW = b"x = slow()\n", b"import torch\nx = fast()\n"
 
 

@@ -110,7 +110,7 @@ class Counts:
 class Warm:
     """Milliseconds of one pass over all calls, over ``passes`` passes; ``low_ms`` and ``high_ms`` are the quartiles.
 
-    ``cpu_ms`` with its quartiles: CPU time of all threads, of passes on the CPU.
+    ``cpu_ms``: CPU time of all threads, of passes on the CPU.
     """
 
     median_ms: float
@@ -119,8 +119,6 @@ class Warm:
     min_ms: float
     passes: int
     cpu_ms: float | None = None
-    cpu_low_ms: float | None = None
-    cpu_high_ms: float | None = None
 
 
 @dataclass(frozen=True)

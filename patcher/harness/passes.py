@@ -369,8 +369,7 @@ class Run:
         low, _, high = statistics.quantiles(times, n=4, method="inclusive")
         figures = {"median_ms": statistics.median(times), "low_ms": low, "high_ms": high, "min_ms": min(times)}
         if busy:
-            low, _, high = statistics.quantiles(busy, n=4, method="inclusive")
-            figures |= {"cpu_ms": statistics.median(busy), "cpu_low_ms": low, "cpu_high_ms": high}
+            figures["cpu_ms"] = statistics.median(busy)
         warm = {**{key: round(value, 4) for key, value in figures.items()}, "passes": len(times)}
         return {"warm": warm, "memory": peak_memory(self.device)}
 

@@ -1,16 +1,12 @@
 """Start the workers of a plan, each in a process group of its own, with limits. Standard library only.
 
-    python run.py PLAN.json
-
 One process per variant (original or patched source, eager or compiled, in each mode), then one per case that compares
 what they saved, and one for each experiment that the plan asks for. The outcome is ``results.json`` beside the plan;
-docs/harness.md describes both. What it starts and imports lies in the same folder, and can be carried with it to a
-machine that has torch.
+docs/harness.md describes both.
 """
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import hashlib
 import json
@@ -25,15 +21,11 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Literal
+from typing import IO, Any, Literal
 
-if TYPE_CHECKING or __name__ != "__main__":
-    from patcher.harness.forks import Forked, Forks, Manner
-else:  # carried
-    sys.path.insert(0, str(Path(__file__).resolve().parent))
-    from forks import Forks, Manner
+from patcher.harness.forks import Forked, Forks, Manner
 
 SCHEMA = 1
 HERE = Path(__file__).resolve().parent
@@ -90,14 +82,13 @@ Progress = Callable[[Event], None]
 
 @dataclass(frozen=True)
 class _Job:
-    """What a process is to do. ``asked``: its part of the plan; ``seconds``: its own limit, None: the plan's."""
+    """What a process is to do. ``asked``: its part of the plan."""
 
     program: str
     asked: Json
     folder: Path
     case: str
     variant: str
-    seconds: float | None = None
 
 
 @dataclass
@@ -155,16 +146,16 @@ class _Run:
     ) -> None:
         self._stop = stop
         self._plan: Json = json.loads(plan_file.read_text(encoding="utf-8"))
-        self._full = absolute(self._plan, plan_file.parent)
+        self._plan["overlay"] = served(self._plan["overlay"], plan_file.parent)
         self._folder, self._python, self._progress = plan_file.parent, python, progress
         self._work, self._forks = self._folder / "work", forks
         self._start, self._begun, self._over = time.monotonic(), 0, 0
         self._environment: Json = {}
         self._device = "cpu"  # until the first variant has told
-        self._identity = _identity(self._full, python)
+        self._identity = _identity(self._plan, python)
         if self._plan.get("beside"):
-            self._await(Path(self._full["reuse"]) / KEPT, START_SECONDS)
-        self._earlier = _earlier(self._full.get("reuse"), self._work, self._identity)
+            self._await(Path(self._plan["reuse"]) / KEPT, START_SECONDS)
+        self._earlier = _earlier(self._plan.get("reuse"), self._work, self._identity)
         self._counting = bool(self._plan.get("counting"))
 
     def everything(self) -> Json:
@@ -515,10 +506,10 @@ class _Run:
 
     def _trace(self, number: int, mode: str | None) -> Json:
         """The folder for torch's structured trace of a variant, when one is wanted; empty of earlier traces."""
-        if not self._full.get("trace"):
+        if not self._plan.get("trace"):
             return {}
         case = re.sub(r"[^\w.-]", "_", self._plan["cases"][number]["name"])
-        folder = Path(self._full["trace"], f"{number + 1}-{case}", str(mode))
+        folder = Path(self._plan["trace"], f"{number + 1}-{case}", str(mode))
         for old in folder.glob("dedicated_log_torch_trace_*"):
             old.unlink()
         return {"trace": str(folder)}
@@ -547,11 +538,11 @@ class _Run:
         self._begun += 1
         self._tell("start", job, "")
         job.folder.mkdir(parents=True)
-        limit = self._plan["seconds"] if job.seconds is None else job.seconds
+        limit = self._plan["seconds"]
         if self._plan.get("until") and job.program != COMPARING:  # what was measured is also compared
             limit = max(1.0, min(limit, self._plan["until"] - time.monotonic()))
         spec = job.folder / "spec.json"
-        write_json(spec, {**self._full, "seconds": limit, "where": WHERE, "job": job.asked})
+        write_json(spec, {**self._plan, "seconds": limit, "where": WHERE, "job": job.asked})
         log = (job.folder / "log.txt").open("ab")  # also what is written after the log was emptied goes to its end
         try:
             process = self._process(job, spec, log, self._threads(at_once))
@@ -633,7 +624,7 @@ class _Run:
     def _variables(self, job: Json, folder: Path) -> dict[str, str]:
         """A fresh cache for each process, so that every compilation is a cold one; or the one that is named for it."""
         shared = (self._plan.get("caches") or {}).get(job.get("tree")) if job.get("kind") == "compiled" else None
-        given, cache = usual_variables(), Path(job.get("cache") or shared or folder / "cache")
+        given, cache = usual_variables(), Path(shared or folder / "cache")
         if self._plan["verbose"]:
             given["TORCH_LOGS"] = ",".join(filter(None, (os.environ.get("TORCH_LOGS", ""), LOGS)))
         given.update(TORCHINDUCTOR_CACHE_DIR=str(cache / "inductor"), TRITON_CACHE_DIR=str(cache / "triton"))
@@ -693,10 +684,8 @@ def _earlier(folder: str | None, own: Path, identity: Json) -> _Earlier | None:
         return None
     with contextlib.suppress(OSError, ValueError):
         known = json.loads((Path(folder) / KEPT).read_text(encoding="utf-8"))
-        for key in ("untimed", "eager_untimed"):  # an earlier version knows one of them only
-            known[key] = known.get(key) or None
-            if known[key] is None:  # that it was timed does no harm
-                identity = {**identity, key: None}
+        timed = [key for key in ("untimed", "eager_untimed") if not known.get(key)]  # that does no harm
+        identity = {**identity, **dict.fromkeys(timed)}
         if known == identity:
             return _Earlier(Path(folder), ("eager", "float64", "compiled"))
         if _uncompiled(known) == _uncompiled(identity):
@@ -902,18 +891,10 @@ def _stack(lines: list[str]) -> int:
     return max(0, len(lines) - TAIL_LINES)
 
 
-def absolute(plan: Json, folder: Path) -> Json:
-    """The plan with its paths, which may be relative to its folder, made absolute."""
-
-    def full(path: str) -> str:
-        return str(folder / path) if path else path
-
-    keys = ("file", "patched", "original")
-    overlay = [{k: full(v) if k in keys else v for k, v in entry.items()} for entry in plan["overlay"]]
-    cases = [{**case, "file": full(case["file"])} for case in plan["cases"]]
-    path = [full(root) for root in plan["path"]]
-    asked = {key: full(plan[key]) for key in ("reuse", "trace") if plan.get(key)}
-    return {**plan, **asked, "base": full(plan["base"]), "path": path, "overlay": overlay, "cases": cases}
+def served(overlay: list[Json], folder: Path) -> list[Json]:
+    """The overlay, with the files that lie in the plan's folder by their whole paths."""
+    keys = ("patched", "original")
+    return [{k: str(folder / v) if k in keys else v for k, v in entry.items()} for entry in overlay]
 
 
 def write_json(path: Path, value: Json) -> None:
@@ -929,22 +910,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _plain(item) for key, item in value.items()}
     return [_plain(item) for item in value] if isinstance(value, (list, tuple)) else value
-
-
-def main() -> None:
-    """The command line, for a folder that was carried to another machine: progress as JSON lines."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("plan", type=Path)
-    options = parser.parse_args()
-
-    def show(event: Event) -> None:
-        if event.what == "running":
-            return
-        sys.stdout.write(json.dumps(asdict(event)) + "\n")
-        sys.stdout.flush()
-
-    run(options.plan, progress=show)
-
-
-if __name__ == "__main__":
-    main()

@@ -4,9 +4,9 @@
 
 SPEC.json is a plan (docs/harness.md) with one more key: ``job`` says which case, which source (``tree``: "original" or
 "patched"), how it runs (``kind``: "eager", "compiled" or "float64"), in which ``mode``, and the ``folder`` for what was
-computed. The answer is ``result.json`` in that folder. A plan without a job is handed to ``run.py`` beside this file.
+computed. The answer is ``result.json`` in that folder.
 
-What it needs lies beside it and is carried with it. The patched variants import the same paths as the original; for the
+What it needs lies beside it. The patched variants import the same paths as the original; for the
 files in the plan's ``overlay`` the patched bytes are compiled instead (and for the original its own, where the files on
 disk are the patched ones). Nothing is written outside the job's folder.
 """
@@ -24,7 +24,6 @@ import os
 import pkgutil
 import platform
 import resource
-import runpy
 import signal
 import sys
 import types
@@ -256,10 +255,6 @@ def main() -> None:
     parser.add_argument("spec", type=Path)
     options = parser.parse_args()
     spec: Json = json.loads(options.spec.read_text(encoding="utf-8"))
-    if "job" not in spec:
-        sys.argv = ["run.py", str(options.spec)]
-        runpy.run_path(str(Path(__file__).with_name("run.py")), run_name="__main__")
-        return
     die_with_parent()
     explain_ends(spec)
     prepare_path(spec["path"], spec["cases"][spec["job"]["case"]]["file"])
