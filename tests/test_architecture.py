@@ -85,7 +85,7 @@ WALLS: dict[str, set[str]] = {
         "patcher.files.backup",
         "patcher.files.baseline",
         "patcher.measuring.budget",
-        "patcher.harness.run",
+        "patcher.harness.processes",
         "patcher.measuring.measure",
         "patcher.patching.calls",
         "patcher.files.changed_lines",
@@ -213,7 +213,9 @@ WALLS: dict[str, set[str]] = {
     "patcher.harness.measured": {"patcher.decode"},
     "patcher.harness.compare": {"patcher.harness.measured"},
     # what runs in processes of its own needs nothing else of ours
-    "patcher.harness.run": {"patcher.harness.forks"},
+    "patcher.harness.run": {"patcher.harness.earlier", "patcher.harness.forks", "patcher.harness.processes"},
+    "patcher.harness.earlier": {"patcher.harness.processes"},
+    "patcher.harness.processes": {"patcher.harness.forks"},
     "patcher.harness.forks": set(),
     "patcher.harness.parent": set(),
     "patcher.harness.failures": set(),
@@ -268,7 +270,7 @@ WALLS: dict[str, set[str]] = {
     "patcher.run.recording": {
         "patcher.harness.cases",
         "patcher.harness.forks",
-        "patcher.harness.run",
+        "patcher.harness.processes",
         "patcher.run.program",
     },
     "patcher.search": set(),
@@ -282,7 +284,7 @@ WALLS: dict[str, set[str]] = {
     "patcher.search.pool": {
         "patcher.diagnose.bench",
         "patcher.harness.plan",
-        "patcher.harness.run",
+        "patcher.harness.processes",
         "patcher.results",
         "patcher.settings",
     },
@@ -390,6 +392,7 @@ WALLS: dict[str, set[str]] = {
         "patcher.harness.forks",
         "patcher.harness.measured",
         "patcher.harness.plan",
+        "patcher.harness.processes",
         "patcher.harness.run",
         "patcher.harness.scratch",
         "patcher.results",
@@ -455,7 +458,7 @@ WALLS: dict[str, set[str]] = {
         "patcher.harness.compare",
         "patcher.harness.measured",
         "patcher.harness.plan",
-        "patcher.harness.run",
+        "patcher.harness.processes",
         "patcher.report.diff",
         "patcher.results",
         "patcher.settings",
@@ -469,6 +472,7 @@ WALLS: dict[str, set[str]] = {
         "patcher.diagnose.places",
         "patcher.harness.compare",
         "patcher.harness.measured",
+        "patcher.harness.processes",
         "patcher.harness.run",
         "patcher.settings",
         "patcher.version",
@@ -483,7 +487,7 @@ WALLS: dict[str, set[str]] = {
         "patcher.diagnose.logged",
         "patcher.harness.measured",
         "patcher.harness.plan",
-        "patcher.harness.run",
+        "patcher.harness.processes",
         "patcher.measuring.measure",
         "patcher.report.diagnosis_json",
         "patcher.report.diagnosis_markdown",
@@ -511,6 +515,7 @@ WALLS: dict[str, set[str]] = {
         "patcher.decode",
         "patcher.config",
         "patcher.harness.cases",
+        "patcher.harness.processes",
         "patcher.harness.run",
         "patcher.measuring.measure",
         "patcher.report.markdown",
@@ -693,8 +698,11 @@ TORCH_IS_FOR = {
     "patcher.run.recorder",
     "patcher.run.watching",
 }
-# fix_compile before there is a command line; run.py what a worker that is to be heard says; workers
-PRINTS = {"fix_compile", "patcher.cli", *(f"patcher.harness.{name}" for name in "logs run running_case worker".split())}
+# what starts them
+STARTS = {f"patcher.harness.{name}" for name in ("earlier", "forks", "processes", "run")}
+# fix_compile before there is a command line; processes.py what a worker that is to be heard says; workers
+PRINTS = {"fix_compile", "patcher.cli"}
+PRINTS |= {f"patcher.harness.{name}" for name in ("logs", "processes", "running_case", "worker")}
 FORBIDDEN_WORDS = {
     "checker", "checkers", "common", "fixer", "fixers", "handler", "handlers", "helper", "helpers",
     "manager", "managers", "misc", "util", "utils", "visitor", "visitors",
@@ -870,10 +878,10 @@ def test_rules_need_nothing_but_the_language(module: str) -> None:
     assert not found, f"{module} imports {found}; a rule knows no files and no environment, only {sorted(PURE)}"
 
 
-@pytest.mark.parametrize("module", ["patcher.harness.run", *sorted(TORCH_IS_FOR)])
+@pytest.mark.parametrize("module", sorted({*STARTS, *TORCH_IS_FOR}))
 def test_what_measures_needs_the_standard_library_and_torch(module: str) -> None:
     # what lies beside them they import, too; by its plain name where they are run by their path
-    lying = {*TORCH_IS_FOR, "patcher.harness.forks", "patcher.harness.run"}
+    lying = {*TORCH_IS_FOR, *STARTS}
     beside = {name.rpartition(".")[2] for name in lying} | (
         {"accelerate"} if module == "patcher.run.program" else set()
     )

@@ -13,6 +13,7 @@ import pytest
 from lies import Lie
 
 from patcher import cli
+from patcher.harness import processes
 from patcher.harness import run as running
 from patcher.measuring import measure
 
@@ -525,7 +526,7 @@ os.write(1, b"last words")
 def test_a_flood_of_words_does_not_fill_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "worker.py").write_text(FLOOD)
     monkeypatch.setattr(running, "HERE", tmp_path)
-    monkeypatch.setattr(running, "LOG_BYTES", 10**5)
+    monkeypatch.setattr(processes, "LOG_BYTES", 10**5)
     plan = {"base": "", "path": [], "overlay": [], "modes": [], "quick": True, "verbose": False}
     plan |= {"cases": [{"name": "m", "file": "m.py"}], "seconds": 60, "memory": None}
     (tmp_path / "plan.json").write_text(json.dumps(plan))

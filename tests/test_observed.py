@@ -23,6 +23,7 @@ from patcher.edit.engine import patch
 from patcher.files.ignores import OF_COMMENTS
 from patcher.harness import run as running
 from patcher.harness.cases import Case
+from patcher.harness.earlier import Workers
 from patcher.harness.plan import Options, write
 from patcher.measuring.observed import Observed, document, observations
 from patcher.results import PatchResult
@@ -393,7 +394,7 @@ def test_a_look_beside_another_run_waits_for_nothing_that_run_does_not_make(
     net, asked_for = tmp_path / "net.py", list[Path]()
     net.write_text(PREAMBLE + NET)
     (tmp_path / "case.py").write_text(CASE)
-    monkeypatch.setattr(running._Run, "_await", lambda run, path, seconds: asked_for.append(path))
+    monkeypatch.setattr(Workers, "_await", lambda workers, path, seconds: asked_for.append(path))
     options = Options(base=str(tmp_path), paths=(str(tmp_path),), quick=True, backend="eager", seconds=100)
     look = replace(counting(options), repeat=False, observed=(str(net),))
     cases = (Case("net", str(tmp_path / "case.py")),)

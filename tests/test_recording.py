@@ -16,7 +16,7 @@ import torch
 from forked import Shared
 
 from patcher.harness.cases import CaseError, find
-from patcher.harness.run import usual_variables
+from patcher.harness.processes import usual_variables
 from patcher.run import recording
 from patcher.run.program import parsed
 from patcher.run.recorded import Live

@@ -18,8 +18,10 @@ from typing import Any
 import pytest
 from forked import parent_without_torch
 
+from patcher.harness import processes
 from patcher.harness import run as running
-from patcher.harness.run import Event, RunError, run
+from patcher.harness.processes import Event, RunError
+from patcher.harness.run import run
 
 ROOT = Path(__file__).parent.parent
 START = """
@@ -248,7 +250,7 @@ def test_how_a_worker_is_started(
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     monkeypatch.setenv("TORCH_LOGS", "+dynamo")
-    for verbose, logs in ((False, None), (True, f"+dynamo,{running.LOGS}")):
+    for verbose, logs in ((False, None), (True, f"+dynamo,{processes.LOGS}")):
         told = fake(report, modes=["default"], quick=True, verbose=verbose)["cases"][0]["variants"]
         assert all(v["own"] and v["stdin"] == "" and v["cwd"] == str(tmp_path / "here") for v in told)
         assert [v["env"]["TORCHDYNAMO_DISABLE"] for v in told] == ["1", "1", None, None]
@@ -466,7 +468,7 @@ def two_cores(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A machine with two cores and some memory, and forks."""
     parent_without_torch(tmp_path, "sys.modules['torch'].set_num_threads = lambda n: print(n, 'threads')")
     monkeypatch.setattr(running, "cores", lambda: 2)
-    monkeypatch.setattr(running, "_free_memory", lambda: 2**30)
+    monkeypatch.setattr(running, "free_memory", lambda: 2**30)
 
 
 def run_of(folder: Path, worker: str, monkeypatch: pytest.MonkeyPatch, **changes: Any) -> dict[str, Any]:
@@ -525,7 +527,7 @@ def test_what_is_timed_runs_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize("why", ["too little memory", "one core", "verbose", "no forks"])
 def test_one_at_a_time_where_more_would_be_too_much(why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if why == "too little memory":
-        monkeypatch.setattr(running, "_free_memory", lambda: running.ROOM * 2**20)
+        monkeypatch.setattr(running, "free_memory", lambda: running.ROOM * 2**20)
     if why == "one core":
         monkeypatch.setattr(running, "cores", lambda: 1)
     if why == "no forks":
@@ -558,7 +560,7 @@ def test_an_interrupt_ends_all_that_run(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_memory_that_is_free() -> None:
-    assert 0 < running._free_memory() < 2**50
+    assert 0 < running.free_memory() < 2**50
 
 
 def test_what_is_missing_is_measured(rerun: Callable[..., tuple[dict[str, Any], list[str]]], tmp_path: Path) -> None:

@@ -22,7 +22,8 @@ from patcher.files.discover import Exclude
 from patcher.files.kept import alone
 from patcher.harness.cases import CaseError, as_case
 from patcher.harness.forks import Forks
-from patcher.harness.run import RunError, forking
+from patcher.harness.processes import RunError
+from patcher.harness.run import forking
 from patcher.harness.scratch import scratch
 from patcher.measuring.budget import with_budgets
 from patcher.measuring.measure import available_memory, need_torch

@@ -21,7 +21,7 @@ from patcher.files.backup import Store, project_root
 from patcher.files.discover import Exclude, missing
 from patcher.files.ignores import OF_COMMENTS
 from patcher.files.kept import default_folder
-from patcher.harness.run import Event
+from patcher.harness.processes import Event
 from patcher.harness.scratch import scratch
 from patcher.measuring.budget import with_budgets
 from patcher.measuring.measure import TEST_FORMATS, Request, judged, test

@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 
 from patcher.files.source import reason
-from patcher.harness.run import Event
+from patcher.harness.processes import Event
 from patcher.patching import calls
 
 #: The documentation, which is installed beside the engine.

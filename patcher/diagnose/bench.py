@@ -20,7 +20,8 @@ from patcher.harness.cases import Case
 from patcher.harness.compare import Judgement, judge
 from patcher.harness.forks import Forks
 from patcher.harness.measured import Figures, Measurement, Results, Tree, from_json
-from patcher.harness.run import Event, Progress, forking, run
+from patcher.harness.processes import Event, Progress
+from patcher.harness.run import forking, run
 from patcher.harness.scratch import scratch_folder
 from patcher.results import FileResult
 from patcher.settings import TorchSetting

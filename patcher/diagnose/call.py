@@ -15,7 +15,7 @@ from patcher.diagnose.diagnosis import Diagnosis
 from patcher.diagnose.logged import logged
 from patcher.files.backup import project_root
 from patcher.harness.measured import CaseResult, ResultsError
-from patcher.harness.run import Progress, RunError
+from patcher.harness.processes import Progress, RunError
 from patcher.measuring.measure import Request, need_torch, options_for
 from patcher.patching.analysis import Analysis
 from patcher.patching.calls import FAILURE, INTERRUPTED, OK, Told

@@ -27,7 +27,7 @@ from patcher.harness import plan
 from patcher.harness.cases import Case
 from patcher.harness.compare import ended
 from patcher.harness.measured import CaseResult, Figures, Results
-from patcher.harness.run import Progress
+from patcher.harness.processes import Progress
 from patcher.patching.analysis import Analysis
 from patcher.report.diff import file_diff
 from patcher.results import blamed
@@ -65,7 +65,7 @@ class Diagnosed:
 
 
 def diagnose(analysis: Analysis, settings: Settings, wanted: Wanted) -> Diagnosed:
-    """Measure and tell. Raises what ``patcher.harness.run`` and ``measured`` raise, and ``OSError``."""
+    """Measure and tell. Raises what ``patcher.harness.processes`` and ``measured`` raise, and ``OSError``."""
     roots = plan.import_roots(analysis.first, wanted.options)
     places = Places(analysis.files, wanted.options.base, roots)
     options = _options(wanted)

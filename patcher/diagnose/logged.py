@@ -16,7 +16,8 @@ from patcher.diagnose.events import seen_in
 from patcher.diagnose.places import Places
 from patcher.harness.compare import Judgement
 from patcher.harness.measured import from_json
-from patcher.harness.run import HERE, SCHEMA, RunError, usual_variables
+from patcher.harness.processes import RunError, usual_variables
+from patcher.harness.run import HERE, SCHEMA
 from patcher.patching.analysis import Analysis
 from patcher.settings import Settings
 from patcher.version import VERSION

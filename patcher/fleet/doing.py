@@ -23,7 +23,8 @@ from patcher.harness.cases import Case, CaseError
 from patcher.harness.compare import judge
 from patcher.harness.measured import Results, ResultsError, from_json
 from patcher.harness.packages import PackageError, locate
-from patcher.harness.run import RunError, run
+from patcher.harness.processes import RunError
+from patcher.harness.run import run
 from patcher.harness.scratch import scratch
 from patcher.measuring.measure import Request, need_torch, options_for
 from patcher.options import settings_from

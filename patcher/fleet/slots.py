@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from patcher.fleet.row import Job, Row, of
-from patcher.harness.run import signals_as_exceptions
+from patcher.harness.processes import signals_as_exceptions
 
 LISTEN_SECONDS = 0.2
 

@@ -12,7 +12,8 @@ from patcher.harness import plan
 from patcher.harness.cases import Case
 from patcher.harness.compare import ended
 from patcher.harness.measured import Figures, ResultsError, Site, from_json
-from patcher.harness.run import Progress, RunError, run
+from patcher.harness.processes import Progress, RunError
+from patcher.harness.run import run
 from patcher.harness.scratch import scratch
 from patcher.measuring import lock
 from patcher.measuring.lock import FILE, KINDS, Budget, Event, Lock, LockError

@@ -16,7 +16,8 @@ from patcher.harness import plan
 from patcher.harness.cases import Case
 from patcher.harness.compare import Judgement, judge
 from patcher.harness.measured import Results, ResultsError, from_json
-from patcher.harness.run import Progress, RunError, run
+from patcher.harness.processes import Progress, RunError
+from patcher.harness.run import run
 from patcher.harness.scratch import scratch
 from patcher.patching.calls import FAILURE, FINDINGS, INTERRUPTED, OK, Told, complaints
 from patcher.patching.changes import Change

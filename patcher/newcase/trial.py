@@ -8,7 +8,8 @@ from pathlib import Path
 from patcher.harness import plan
 from patcher.harness.cases import Case
 from patcher.harness.measured import ResultsError, from_json
-from patcher.harness.run import RunError, run
+from patcher.harness.processes import RunError
+from patcher.harness.run import run
 from patcher.measuring.measure import need_torch
 
 _SECONDS = 120.0  # a published size on a CPU may take longer; a first case is to be small

@@ -12,7 +12,7 @@ from patcher.files import baseline
 from patcher.files.backup import Store
 from patcher.files.baseline import BaselineError
 from patcher.files.changed_lines import DiffBaseError, changed_lines, on_changed_lines
-from patcher.harness.run import Progress
+from patcher.harness.processes import Progress
 from patcher.measuring.budget import BudgetError, LockError, compared, recorded
 from patcher.measuring.measure import Request
 from patcher.patching.calls import FAILURE, INTERRUPTED, OK, Told, complaints, shown, verify

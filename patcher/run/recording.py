@@ -19,7 +19,7 @@ from typing import Any
 
 from patcher.harness.cases import Case
 from patcher.harness.forks import Forked, Forks
-from patcher.harness.run import has_ended, signals_as_exceptions, usual_variables
+from patcher.harness.processes import has_ended, signals_as_exceptions, usual_variables
 from patcher.run.program import Program
 
 RECORDING = "recording.json"

@@ -21,7 +21,7 @@ from patcher.files.backup import project_root
 from patcher.harness import plan
 from patcher.harness.forks import Forks
 from patcher.harness.measured import ResultsError
-from patcher.harness.run import Progress, RunError, signals_as_exceptions
+from patcher.harness.processes import Progress, RunError, signals_as_exceptions
 from patcher.measuring.measure import NO_COMPILER, Request, installed, need_torch, options_for
 from patcher.measuring.observed import document
 from patcher.patching.analysis import Analysis

@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 
 from patcher.diagnose.bench import MOST, Begun, Bench, State
 from patcher.harness import plan
-from patcher.harness.run import cores
+from patcher.harness.processes import cores
 from patcher.results import FileResult
 from patcher.settings import TorchSetting
 
