@@ -27,9 +27,9 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode  # noqa: E4
 from torch.fx.experimental.proxy_tensor import make_fx  # noqa: E402
 
 sys.path.insert(0, HARNESS)  # as test_probes.py
-import fusion_form  # noqa: E402
-import fusion_patterns  # noqa: E402
 import fusions  # noqa: E402
+
+fusion_form, fusion_patterns = fusions.fusion_form, fusions.fusion_patterns
 
 X, W, B = torch.randn(2, 3, 8), torch.randn(8), torch.randn(8)
 HALF = torch.randn(2, 3, 8, dtype=torch.bfloat16)

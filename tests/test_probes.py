@@ -23,6 +23,8 @@ import probes  # noqa: E402
 
 from patcher.harness.passes import ASSEMBLER, one_assembler  # noqa: E402
 from patcher.harness.running_case import blocks_of, classes_of, repeated_blocks  # noqa: E402
+from patcher.harness.sizes import varying  # noqa: E402
+from patcher.harness.trials import Lab  # noqa: E402
 
 _SERVER = """
 import gc, json, os, signal, sys, traceback
@@ -321,11 +323,11 @@ def test_training_steps_in_several_sizes(run: Run) -> None:
 
 def test_steps_are_compared_call_by_call() -> None:
     steps = [[{"x": (2, 16)}, {"x": (2, 1)}], [{"x": (3, 16)}, {"x": (3, 1)}]]
-    assert probes.varying(steps) == {"x": [0]}
-    assert probes.varying([steps[0]]) == {"x": [1]}
-    assert probes.varying([steps[0], steps[1][:1]]) == {"x": [0, 1]}
-    assert probes.varying([[{"x": (2,)}], [{"x": (2, 3)}], [{"y": (4,)}]]) == {}
-    assert probes.varying([[], []]) == {}
+    assert varying(steps) == {"x": [0]}
+    assert varying([steps[0]]) == {"x": [1]}
+    assert varying([steps[0], steps[1][:1]]) == {"x": [0, 1]}
+    assert varying([[{"x": (2,)}], [{"x": (2, 3)}], [{"y": (4,)}]]) == {}
+    assert varying([[], []]) == {}
 
 
 # latency
@@ -435,7 +437,7 @@ def test_an_unknown_probe(run: Run) -> None:
 
 def test_settings_for_which_there_is_no_time(tmp_path: Path) -> None:
     plan = {"seconds": 100, "backend": "eager", "job": {"folder": str(tmp_path)}}
-    lab = probes.Lab(plan, None, None)
+    lab = Lab(plan, None, None)
     assert lab.attempt("first", dict)["status"] == "ok"
     lab._longest = 50.0
     assert lab.attempt("second", dict)["status"] == "ok"

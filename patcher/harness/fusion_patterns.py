@@ -12,16 +12,13 @@ import itertools
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 import torch._inductor.pattern_matcher as matcher
 import torch.nn.functional as F
 
-if TYPE_CHECKING:
-    from patcher.harness import fusion_form
-else:
-    import fusion_form
+from . import fusion_form
 
 aten = torch.ops.aten
 EPS, SCALE, FILL = 1.2345e-6, 0.1234567, -12345.0  # stand for any number: no constant of a pattern is one of them

@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 import torch._dynamo
@@ -26,12 +26,11 @@ import torch._inductor.pattern_matcher as matcher
 from torch._dynamo.backends.common import aot_autograd
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 
-if TYPE_CHECKING:
-    from patcher.harness import fusion_form, fusion_patterns, probes
-else:
-    import fusion_form
-    import fusion_patterns
-    import probes
+if not __package__:  # run by its path: what lies beside it is one package
+    __package__ = str(__import__("worker").__package__)
+
+from . import fusion_form, fusion_patterns, probes
+from .trials import Lab, Trial
 
 aten = torch.ops.aten
 Node = torch.fx.Node
@@ -350,7 +349,7 @@ def _apart(ours: Any, theirs: Any) -> float | None:
 # The probe.
 
 
-def fusions(lab: probes.Lab) -> Json:
+def fusions(lab: Lab) -> Json:
     """Everything about one case: matches, graphs, and in which pass nothing is compiled any more."""
     backend = FuseBackend()
     passes = lab.attempt("module", functools.partial(_passes_over, lab, backend))
@@ -368,9 +367,9 @@ def fusions(lab: probes.Lab) -> Json:
     }
 
 
-def _passes_over(lab: probes.Lab, backend: FuseBackend) -> Json:
+def _passes_over(lab: Lab, backend: FuseBackend) -> Json:
     """Passes over the calls until one compiles nothing: how many graphs each has compiled."""
-    trial = probes.Trial(lab, lambda model: lab.case.compile(model, {"backend": backend}))
+    trial = Trial(lab, lambda model: lab.case.compile(model, {"backend": backend}))
     each: list[int] = []
     while len(each) < ATTEMPTS and (not each or each[-1]):
         backend.attempt, before = len(each) + 1, len(backend.seen)
@@ -382,7 +381,7 @@ def _passes_over(lab: probes.Lab, backend: FuseBackend) -> Json:
 class _Shown:
     """What was found as figures; what is alike in the layers of a model is one."""
 
-    def __init__(self, lab: probes.Lab) -> None:
+    def __init__(self, lab: Lab) -> None:
         self._shown = lab.listener._shown
 
     def matches(self, every: Sequence[Seen]) -> list[Json]:
