@@ -19,6 +19,11 @@ from patcher.settings import TorchSetting
 from patcher.version import VERSION
 
 SCHEMA = 1
+_USUAL = ("modes", "backend", "promise", "quick", "verbose", "seconds", "memory")  # options that every plan tells
+_ASKED = (  # and those that it tells when they are wanted
+    *("counting", "untimed", "eager_untimed", "repeat", "keep", "beside", "workers", "until", "probes", "alone"),
+    *("on_disk", "replay", "reuse", "trace"),
+)
 
 
 @dataclass(frozen=True)
@@ -182,35 +187,17 @@ def _document(results: Sequence[FileResult], options: Options) -> dict[str, Any]
         "tool": f"fix-compile {VERSION}",
         "command": list(options.command),
         "tree": {"commit": head, "dirty": dirty, "digest": digest(results, options)},
-        "modes": list(options.modes),
-        "backend": options.backend,
-        "promise": options.promise,
-        "quick": options.quick,
-        "verbose": options.verbose,
-        "seconds": options.seconds,
-        "memory": options.memory,
+        **{name: getattr(options, name) for name in _USUAL},
         **_asked_for(options),
     }
 
 
 def _asked_for(options: Options) -> dict[str, Any]:
     """What a plan only mentions when it is wanted; folders are those of this machine."""
-    settings = [setting._asdict() for setting in options.settings]
-    asked: dict[str, Any] = {"counting": options.counting, "untimed": options.untimed}
-    asked |= {"eager_untimed": options.eager_untimed, "repeat": options.repeat, "keep": options.keep}
-    asked |= {"observed": [os.path.realpath(file) for file in options.observed]} if options.observed else {}
-    asked |= {
-        "beside": options.beside,
-        "caches": dict(options.caches),
-        "workers": options.workers,
-        "until": options.until,
-    }
-    asked |= {"probes": list(options.probes), "alone": options.alone}
-    asked |= {"on_disk": options.on_disk, "replay": options.replay}
-    asked["settings"] = settings
-    asked |= {
-        key: str(trees.absolute(path)) for key, path in (("reuse", options.reuse), ("trace", options.trace)) if path
-    }
+    asked: dict[str, Any] = {name: getattr(options, name) for name in _ASKED}
+    asked |= {"settings": [setting._asdict() for setting in options.settings], "caches": dict(options.caches)}
+    asked["observed"] = [os.path.realpath(file) for file in options.observed]
+    asked |= {key: str(trees.absolute(asked[key])) for key in ("reuse", "trace") if asked[key]}
     return {key: value for key, value in asked.items() if value}
 
 

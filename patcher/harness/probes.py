@@ -11,12 +11,8 @@ that fails is a figure like others, and one for which there is no time left is l
 from __future__ import annotations
 
 import functools
-import json
 import math
-import os
-import sys
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -27,14 +23,13 @@ import torch._inductor.config
 if not __package__:  # run by its path: what lies beside it is one package
     __package__ = str(__import__("worker").__package__)
 
-from .failures import UnsuitedError, explain, explain_ends, message_of, status_of
+from .failures import UnsuitedError, status_of
 from .listener import Listener, attend, listening, place_names
-from .overlay import overlay_of, prepare_path
-from .passes import write_json
+from .overlay import overlay_of
 from .running_case import load_case, repeated_blocks, sizes_that_work
 from .sizes import vary
 from .trials import Json, Lab, Trial, compiles_itself
-from .worker import die_with_parent, limit_memory
+from .worker import answer, begun, end, limit_memory
 
 ABLATED = ("epilogue_fusion", "aggressive_fusion", "coordinate_descent_tuning", "max_autotune", "split_reductions")
 
@@ -87,7 +82,7 @@ def latency(lab: Lab) -> Json:
     if not blocks:
         return {"told": "", "settings": []}
     rouse(lab, device)
-    ways = {"whole model": _compiled_whole, "block by block": _compiled_blocks}
+    ways = {"whole model": lambda lab, model: torch.compile(model, **lab.options()), "block by block": _compiled_blocks}
     settings = [
         lab.attempt(name, functools.partial(_timed, lab, functools.partial(way, lab), exact, {}))
         for name, way in ways.items()
@@ -110,10 +105,6 @@ def rouse(lab: Lab, device: Any) -> None:
 
     lab.attempt("small", compiled)
     lab.forget()
-
-
-def _compiled_whole(lab: Lab, model: Any) -> Any:
-    return torch.compile(model, **lab.options())
 
 
 def _compiled_blocks(lab: Lab, model: Any) -> Any:
@@ -184,15 +175,6 @@ PROBES: dict[str, Callable[[Lab], Json]] = {
 }
 
 
-def answer(plan: Json) -> Json:
-    """The figures of the probe that the job names; a failure becomes a status and one line."""
-    try:
-        return {"status": "ok", "message": "", **probe(plan)}
-    except (Exception, SystemExit) as error:
-        explain(error)
-        return {"status": status_of(error), "message": message_of(error)}
-
-
 def probe(plan: Json) -> Json:
     """Set up as the worker does for a compiled variant of the original, and run the experiment."""
     job: Json = plan["job"]
@@ -214,23 +196,10 @@ def probe(plan: Json) -> Json:
         return PROBES[job["probe"]](Lab(plan, case, listener))
 
 
-def leave_answer(answered: Callable[[Json], Json]) -> None:
-    """Answer the spec that the command line names, beside it, and end."""
-    spec: Json = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
-    die_with_parent()
-    explain_ends(spec)
-    prepare_path(spec["path"], spec["cases"][spec["job"]["case"]]["file"])
-    folder = Path(spec["job"]["folder"])
-    folder.mkdir(parents=True, exist_ok=True)
-    write_json(folder / "result.json", answered(spec))
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(0)  # as the worker: nobody waits for threads and processes that the compiler has left behind
-
-
 def main() -> None:
     """The command line."""
-    leave_answer(answer)
+    spec = begun()
+    end(spec, answer(lambda: probe(spec)))
 
 
 if __name__ == "__main__":

@@ -85,35 +85,23 @@ class RunError(Exception):
 
 
 class Processes:
-    """Those of one run of ``plan``; ``programs`` lie in one folder. ``expected``: how many there will be, to be told.
+    """Those of one run of ``plan``; ``programs``: where they lie. ``stop``: once it is set they are ended.
 
-    ``device``: what the case computes on, once it is known. ``stop``: once it is set they are ended, and none starts.
+    ``expected``: how many there will be, to be told. ``device``: what the case computes on, once it is known.
     """
 
     def __init__(
-        self,
-        plan: Json,
-        programs: Path,
-        python: str,
-        progress: Progress | None,
-        forks: Forks,
-        stop: threading.Event,
-        expected: int,
+        self, plan: Json, programs: Path, python: str, progress: Progress | None, forks: Forks, stop: threading.Event
     ) -> None:
         self._plan, self._programs, self._python = plan, programs, python
-        self._progress, self._forks, self._expected = progress, forks, expected
-        self.stop, self.device = stop, "cpu"
+        self._progress, self._forks, self.stop = progress, forks, stop
+        self._counting, self.expected, self.device = bool(plan.get("counting")), 0, "cpu"
         self._start, self._begun, self._over = time.monotonic(), 0, 0
 
     @property
     def seconds(self) -> float:
         """Since the run began."""
         return round(time.monotonic() - self._start, 1)
-
-    @property
-    def several(self) -> bool:
-        """Whether they can run at the same time."""
-        return self._forks.several
 
     def spare(self, job: Job, status: str) -> None:
         """Count one that need not run: an earlier run has told what it would."""
@@ -160,22 +148,15 @@ class Processes:
 
     def _threads(self, at_once: int) -> int:
         """How many each process may use; 0: its own choice, for with others sums have other bits."""
-        return (
-            max(1, cores() // at_once)
-            if at_once > 1 and (self._plan.get("counting") or not self._plan.get("beside"))
-            else 0
-        )
+        return max(1, cores() // at_once) if at_once > 1 and (self._counting or not self._plan.get("beside")) else 0
 
     def _process(self, job: Job, spec: Path, log: IO[bytes], threads: int) -> Forked | subprocess.Popen[bytes]:
         file, variables = self._programs / job.program, self._variables(job.asked, job.folder)
         process: Forked | subprocess.Popen[bytes] | None = None
         if not (self._plan["verbose"] or self._plan.get("trace")):  # torch reads what to log when it is imported
-            generates = self._plan.get("backend") == "inductor" and (
-                "probe" in job.asked or job.asked.get("kind") == "compiled"
-            )
-            untimed = (is_untimed(self._plan) and job.asked.get("kind") == "compiled") or job.asked.get(
-                "probe"
-            ) in UNTIMED
+            compiled, probe = job.asked.get("kind") == "compiled", job.asked.get("probe")
+            generates = self._plan.get("backend") == "inductor" and (compiled or bool(probe))
+            untimed = (is_untimed(self._plan) and compiled) or probe in UNTIMED
             manner = Manner(generates, untimed, threads, self._plan.get("workers", 0), self.device != "cpu")
             process = self._forks.start(file, str(spec), variables, log.fileno(), manner)
         return process or self._started([self._python, str(file), str(spec)], variables, log)
@@ -192,14 +173,10 @@ class Processes:
         return {**result, "seconds": round(time.monotonic() - one.start, 1)}
 
     def _started(self, command: list[str], variables: dict[str, str], log: IO[bytes]) -> subprocess.Popen[bytes]:
+        errors = subprocess.PIPE if self._plan["verbose"] else log
         try:
             return subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.PIPE if self._plan["verbose"] else log,
-                env=variables,
-                start_new_session=True,
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=errors, env=variables, start_new_session=True
             )
         except OSError as error:
             raise RunError(f"{command[0]} cannot be started: {error.strerror}") from None
@@ -249,7 +226,7 @@ class Processes:
     def _tell(self, what: Literal["start", "running", "end"], job: Job, status: str) -> None:
         self._over += what == "end"
         if self._progress is not None:
-            total = max(self._expected, self._begun)
+            total = max(self.expected, self._begun)
             number = self._over if what == "end" else self._begun
             self._progress(Event(what, job.case, job.variant, status, number, total, self.seconds))
 

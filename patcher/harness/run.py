@@ -92,7 +92,9 @@ class _Run:
         self._folder, self._work = plan_file.parent, plan_file.parent / "work"
         self._environment: Json = {}
         self._counting = bool(self._plan.get("counting"))
-        self._processes = Processes(self._plan, HERE, python, progress, forks, stop, self._expected())
+        self._alone = bool(self._plan.get("alone"))  # nothing is compiled but by the experiments that are asked for
+        self._forks, self._processes = forks, Processes(self._plan, HERE, python, progress, forks, stop)
+        self._processes.expected = self._expected()
         self._workers = Workers(self._plan, self._work, HERE, python, self._processes)
 
     def everything(self) -> Json:
@@ -176,10 +178,12 @@ class _Run:
         modes, case = self._plan["modes"], told["name"]
         pairs = [(mode, tree) for mode in modes for tree in trees]
         jobs = [self._variant(work, number, case, tree, "compiled", mode, **known) for mode, tree in pairs]
-        again = [self._again(work, number, case, **known)] if modes and self._plan.get("repeat") else []
+        repeated = modes[:1] if self._plan.get("repeat") else []
+        again = [self._variant(work, number, case, "original", "compiled", m, again=True, **known) for m in repeated]
         seen = [self._variant(work / "observed", number, case, "original", "eager", None, observed=True, **known)]
-        seen = seen if self._untimed and self._plan.get("observed") else []
-        results = self._workers.told([*jobs, *again, *seen] if self._untimed else jobs, most if self._untimed else 1)
+        untimed = is_untimed(self._plan)
+        seen = seen if untimed and self._plan.get("observed") else []
+        results = self._workers.told([*jobs, *again, *seen] if untimed else jobs, most if untimed else 1)
         if seen:
             told["observations"] = results.pop().get("observations")
         for job, result in zip(jobs, results, strict=False):
@@ -207,21 +211,15 @@ class _Run:
     def _variant(
         self, work: Path, number: int, case: str, tree: str, kind: str, mode: str | None, **known: object
     ) -> Job:
-        folder = work / "-".join(part for part in (tree, kind, mode) if part)
+        again = "again" if known.get("again") else ""
+        folder = work / "-".join(part for part in (tree, kind, mode, again) if part)
         asked = {"case": number, "tree": tree, "kind": kind, "mode": mode, "folder": str(folder), **known}
         variant = f"{tree} {kind}" + (f" ({mode})" if mode else "")
         if self._counting and mode:
             variant = f"{tree} counted ({self._plan['backend']})"
-        traced = (tree, kind) == ("original", "compiled") and not (known.get("nudged") or known.get("paired"))
+        traced = (tree, kind) == ("original", "compiled") and not any(map(known.get, ("nudged", "paired", "again")))
         trace = self._trace(number, mode) if traced else {}
-        return Job("worker.py", asked | trace, folder, case, variant)
-
-    def _again(self, work: Path, number: int, case: str, **known: object) -> Job:
-        mode = self._plan["modes"][0]
-        how = f"counted ({self._plan['backend']})" if self._counting else f"compiled ({mode})"
-        folder = work / f"original-compiled-{mode}-again"
-        asked = {"case": number, "tree": "original", "kind": "compiled", "mode": mode, "folder": str(folder), **known}
-        return Job("worker.py", asked, folder, case, f"original {how} again")
+        return Job("worker.py", asked | trace, folder, case, f"{variant} {again}".rstrip())
 
     def _note(self, told: Json, job: Job, result: Json) -> None:
         """Add a variant to what is told about the case."""
@@ -386,20 +384,10 @@ class _Run:
         """How many processes may run at a time that nobody times: one on each core, with memory for each of them."""
         memory = reference.get("memory") or {}
         used: int | None = memory.get("bytes")
-        if self._plan["verbose"] or not self._processes.several or not used:
+        if self._plan["verbose"] or not self._forks.several or not used:
             return 1
         free = self._environment.get("memory") or 0 if memory.get("kind") == "cuda" else free_memory()
         return max(1, min(cores(), free // (ROOM * used)))
-
-    @property
-    def _untimed(self) -> bool:
-        """Whether nobody asks how long what is compiled takes."""
-        return is_untimed(self._plan)
-
-    @property
-    def _alone(self) -> bool:
-        """Whether nothing is compiled but by the experiments that are asked for."""
-        return bool(self._plan.get("alone"))
 
     def _trace(self, number: int, mode: str | None) -> Json:
         """The folder for torch's structured trace of a variant, when one is wanted; empty of earlier traces."""

@@ -13,7 +13,6 @@ disk are the patched ones). Nothing is written outside the job's folder.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import ctypes
 import functools
@@ -53,10 +52,10 @@ Json = dict[str, Any]
 _COMPILE_ARGUMENTS = frozenset(inspect.signature(torch.compile).parameters)
 
 
-def answer(spec: Json, live: Any = None, overlay: Overlay | None = None) -> Json:
+def answer(measured: Callable[[], Json]) -> Json:
     """Measure; a failure becomes a status and one line, with the traceback in the log."""
     try:
-        return {"status": "ok", "message": "", **measure(spec, live, overlay)}
+        return {"status": "ok", "message": "", **measured()}
     except (Exception, SystemExit) as error:
         explain(error)
         return {"status": status_of(error), "message": message_of(error)}
@@ -249,20 +248,23 @@ def environment(device: Any) -> Json:
     }
 
 
-def main() -> None:
-    """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("spec", type=Path)
-    options = parser.parse_args()
-    spec: Json = json.loads(options.spec.read_text(encoding="utf-8"))
+def begun() -> Json:
+    """The spec that the command line names, with this process set up for it."""
+    spec: Json = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     die_with_parent()
     explain_ends(spec)
     prepare_path(spec["path"], spec["cases"][spec["job"]["case"]]["file"])
     Path(spec["job"]["folder"]).mkdir(parents=True, exist_ok=True)
+    return spec
+
+
+def main() -> None:
+    """The command line."""
+    spec = begun()
     recorded = spec["cases"][spec["job"]["case"]].get("recorded")
     if recorded:
-        _end(spec, answer_within(spec, Path(recorded)))
-    _end(spec, answer(spec))
+        end(spec, answer_within(spec, Path(recorded)))
+    end(spec, answer(lambda: measure(spec)))
 
 
 def answer_within(spec: Json, recording: Path) -> Json:
@@ -275,7 +277,7 @@ def answer_within(spec: Json, recording: Path) -> Json:
         overlay = _laid(spec)
         if spec["job"]["tree"] == "patched" and spec["job"]["kind"] == "eager":
             overlay.watch(True)
-        recorded.reach(recording, lambda live: _end(spec, answer(spec, live, overlay)))
+        recorded.reach(recording, lambda live: end(spec, answer(lambda: measure(spec, live, overlay))))
     except (Exception, SystemExit) as error:
         if isinstance(error, SystemExit) and error.code in (None, 0):
             return {"status": "case-error", "message": "the program ended before the recorded call"}
@@ -285,7 +287,7 @@ def answer_within(spec: Json, recording: Path) -> Json:
     return {"status": "case-error", "message": "the program ended before the recorded call"}
 
 
-def _end(spec: Json, told: Json) -> None:
+def end(spec: Json, told: Json) -> None:
     """Leave the answer, and end the process."""
     write_json(Path(spec["job"]["folder"]) / "result.json", told)
     sys.stdout.flush()

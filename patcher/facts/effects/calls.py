@@ -28,7 +28,6 @@ from patcher.facts.values.callees import Callees
 from patcher.facts.values.types import FOREIGN, Kind, Value
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-_CALLABLE = (ast.Lambda, *_FUNCTIONS)
 
 
 @dataclass(frozen=True)
