@@ -240,24 +240,27 @@ class _Run:
         results = [*self._processes.told(together, most), *self._processes.told(alone)]
         found = {job.folder: result for job, result in zip((*together, *alone), results, strict=True)}
         if comparing:
-            compared = found[compare.folder]
-            has_float64 = any(variant["kind"] == "float64" for variant in told["variants"])
-            rows = compared.get("comparisons", [])
-            if any(map(_is_doubtful, rows)) and not has_float64 and not known.get("draws_random"):
-                exact = self._measure(work, number, told, "original", "float64", **known)
-                again = [self._comparing(work, number, told, "compare-exact")] if exact["status"] == "ok" else []
-                compared = next((one for one in self._processes.told(again) if one["status"] == "ok"), compared)
-            rows = self._nudged(work, number, told, compared.get("comparisons", []), **known)
-            told["comparisons"] = self._paired(work, number, told, rows, **known)
-            told["compare_error"] = None if compared["status"] == "ok" else compared["message"]
-            over = bool(self._plan.get("until")) and time.monotonic() > self._plan["until"] - 1
-            unknown = [row for row in told["comparisons"] if _is_doubtful(row) or _chooses(row)]
-            told["cut"] = over and any(not row.get("rounding") for row in unknown)
+            self._judged(work, number, told, found[compare.folder], **known)
         if names:
             told["probes"] = [
                 {**{k: v for k, v in found[job.folder].items() if k not in ("environment", "case")}, "name": name}
                 for name, job in probes.items()
             ]
+
+    def _judged(self, work: Path, number: int, told: Json, compared: Json, **known: Any) -> None:
+        """Tell how far the variants are from one another, with what rounding explains of it."""
+        has_float64 = any(variant["kind"] == "float64" for variant in told["variants"])
+        rows = compared.get("comparisons", [])
+        if any(map(_is_doubtful, rows)) and not has_float64 and not known.get("draws_random"):
+            exact = self._measure(work, number, told, "original", "float64", **known)
+            again = [self._comparing(work, number, told, "compare-exact")] if exact["status"] == "ok" else []
+            compared = next((one for one in self._processes.told(again) if one["status"] == "ok"), compared)
+        rows = self._nudged(work, number, told, compared.get("comparisons", []), **known)
+        told["comparisons"] = self._paired(work, number, told, rows, **known)
+        told["compare_error"] = None if compared["status"] == "ok" else compared["message"]
+        over = bool(self._plan.get("until")) and time.monotonic() > self._plan["until"] - 1
+        unknown = [row for row in told["comparisons"] if _is_doubtful(row) or _chooses(row)]
+        told["cut"] = over and any(not row.get("rounding") for row in unknown)
 
     def _nudged(self, work: Path, number: int, told: Json, rows: list[Json], **known: Any) -> list[Json]:
         """The rows, where what differs is not more than what eager code makes of weights that are moved by a rounding.
