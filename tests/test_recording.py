@@ -299,14 +299,16 @@ SPEC: dict[str, Any] = {
 }
 
 
-def measured(folder: Path, found: Recording, kind: str, blocks: str = "") -> dict[str, Any]:
+def measured(folder: Path, found: Recording, kind: str, blocks: str = "", **other: Any) -> dict[str, Any]:
     """What the worker tells of one variant. ``blocks``: the path of modules that are compiled one by one."""
     out = folder / f"job-{kind}"
     case = {"name": "program", "file": found.case.file, "recorded": found.case.recorded, "vary": None}
     tree, settings = ("patched", [{"kind": "blocks", "name": blocks, "value": ""}]) if blocks else ("original", [])
     job = {"case": 0, "tree": tree, "kind": kind, "mode": "default", "folder": str(out)}
     spec = folder / f"{kind}.json"
-    spec.write_text(json.dumps({**SPEC, "base": str(folder), "cases": [case], "job": job, "settings": settings}))
+    spec.write_text(
+        json.dumps({**SPEC, "base": str(folder), "cases": [case], "job": job, "settings": settings, **other})
+    )
     worker = Path(__file__).resolve().parents[1] / "patcher" / "harness" / "worker.py"
     run(worker, spec)
     told: dict[str, Any] = json.loads((out / "result.json").read_text())
@@ -449,6 +451,21 @@ def test_what_an_optimizer_compiles_is_called_in_its_step(forking: Path) -> None
     assert (found.target, found.compiled) == ("Rate.step", True)
     told = measured(forking, found, "compiled")
     assert (told["status"], told["launches"] > 0) == ("ok", True)
+
+
+def test_gradients_of_gradients_are_asked_of_compiled_code_too(forking: Path) -> None:
+    found = recorded(
+        forking,
+        "from net import *\n"
+        "critic = nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 1))\n"
+        "for _ in range(3):\n"
+        "    x = torch.ones(2, 4, requires_grad=True)\n"
+        "    slope, = torch.autograd.grad(critic(x).sum(), x, create_graph=True)\n"
+        "    (slope.norm() - 1).square().backward()\n",
+    )
+    assert measured(forking, found, "eager")["status"] == "ok"
+    with pytest.raises(AssertionError, match="double backward"):
+        measured(forking, found, "compiled", backend="aot_eager")
 
 
 def test_what_prepares_data_is_not_the_model(forking: Path) -> None:

@@ -152,19 +152,27 @@ class Live:
         leaves = watching.tensors_of(output)
         scalars = {place: gradient for place, gradient in gradients.items() if gradient.dim() == 0}
         reached = {place: gradient for place, gradient in (scalars or gradients).items() if place in leaves}
-        return _Backward([(leaves[place], gradient) for place, gradient in reached.items()])
+        trained = [p for p in self._model.parameters() if p.requires_grad] if self._recording.get("twice") else []
+        return _Backward([(leaves[place], gradient) for place, gradient in reached.items()], trained)
 
 
 class _Backward:
-    """A loss of which only the gradients are known."""
+    """A loss of which only the gradients are known. ``twice``: the parameters whose gradients have gradients too."""
 
-    def __init__(self, pairs: list[tuple[Any, Any]]) -> None:
-        self._pairs = pairs
+    def __init__(self, pairs: list[tuple[Any, Any]], twice: list[Any]) -> None:
+        self._pairs, self._twice = pairs, twice
 
     def backward(self) -> None:
         """Go backward from each output."""
-        if self._pairs:
-            torch.autograd.backward(*zip(*self._pairs))  # noqa: B905 - two sequences
+        if not self._pairs:
+            return
+        outputs, gradients = zip(*self._pairs, strict=True)
+        torch.autograd.backward(outputs, gradients, retain_graph=bool(self._twice))
+        if self._twice:
+            first = torch.autograd.grad(outputs, self._twice, gradients, create_graph=True, allow_unused=True)
+            squares = [one.square().sum() for one in first if one is not None and one.requires_grad]
+            if squares:
+                torch.stack(squares).sum().backward()
 
 
 class _Unmoved(torch.optim.SGD):  # type: ignore[misc]

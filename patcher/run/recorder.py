@@ -261,6 +261,7 @@ class Recorder:
                 "named": self.spec.get("named", ""),
                 "passed": self.watcher.passed if self.watcher else {},
                 "mode": chosen.mode if chosen else None,
+                "twice": bool(self.watcher and self.watcher.twice),
                 "calls": chosen.kept_in(chosen.mode) if chosen else [],
                 "called": chosen.calls if chosen else 0,
                 "compiled": bool(chosen and chosen.compiled),

@@ -110,6 +110,7 @@ class Watcher:
     whose calls are outermost ones themselves; ``parts``: the modules that the last of them has called, in their order.
     ``compiling``: the files that ask for something to be compiled. ``named``: the only target whose calls count, as the
     user writes it (``Target.is_named``), also within others; ``passed``: how often what else there is was called.
+    ``twice``: whether gradients were asked for that have gradients themselves (``create_graph=True``).
     """
 
     around: Callable[[Event, Callable[[], Any]], Any]
@@ -121,6 +122,7 @@ class Watcher:
     parts: list[torch.nn.Module] = field(default_factory=list)
     passed: Counter[str] = field(default_factory=Counter)
     loss_scale: float = 1.0  # that a scaler of gradients has multiplied the last loss with
+    twice: bool = False
     _depth: int = 0
     _instances: dict[tuple[str, str], list[Any]] = field(default_factory=dict)
     _saved: list[tuple[Any, str, Any]] = field(default_factory=list)
@@ -132,6 +134,8 @@ class Watcher:
         self._put(torch.nn.Module, "compile", self._compiling_in_place())
         self._put(torch.nn.Module, "__init__", self._making())
         self._put(torch.nn.Module, "__call__", self._calling(torch.nn.Module.__call__))
+        self._put(torch.autograd, "grad", self._differentiating(torch.autograd.grad, 4))
+        self._put(torch.autograd, "backward", self._differentiating(torch.autograd.backward, 3))
         if scaler := getattr(torch.amp, "GradScaler", None):
             self._put(scaler, "scale", self._scaling(scaler.scale))
         return self
@@ -204,6 +208,16 @@ class Watcher:
             return scaled
 
         return scale
+
+    def _differentiating(self, original: Any, place: int) -> Callable[..., Any]:
+        """Watch a function of ``torch.autograd`` that takes ``create_graph``, also at that place."""
+
+        @functools.wraps(original)
+        def differentiate(*args: Any, **kwargs: Any) -> Any:
+            self.twice |= bool(kwargs.get("create_graph", args[place] if len(args) > place else False))
+            return original(*args, **kwargs)
+
+        return differentiate
 
     # --- what is called ---------------------------------------------------------------------------------------------
 
