@@ -152,6 +152,40 @@ train = True
 """,
     ),
     Example(
+        title="a counter in a buffer that is changed in place",
+        before="""\
+class Warm(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(6, 6)
+        self.register_buffer("steps", torch.zeros((), dtype=torch.long))
+
+    def forward(self, x):
+        y = self.linear(x)
+        self.steps += 1
+        if self.steps > 2:
+            y = y * 2
+        return y
+""",
+        after="""\
+class Warm(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(6, 6)
+        self.register_buffer("steps", torch.zeros((), dtype=torch.long))
+
+    def forward(self, x):
+        y = self.linear(x)
+        self.steps += 1
+        y = torch.where((self.steps > 2).reshape(()), y * 2, y)
+        return y
+""",
+        run="""\
+def make(): return Warm()
+calls = [(torch.linspace(-1, 1, 6) * k,) for k in (1.0, 2.0, 3.0, 4.0)]
+""",
+    ),
+    Example(
         title="conditional expression; a threshold that may have a shape",
         before="""\
 class Gate(nn.Module):

@@ -34,6 +34,11 @@ class Store:
     how: str
     annotation: ast.expr | None = None
 
+    @property
+    def in_place(self) -> bool:
+        """Whether it changes a tensor that is there in place (``@=`` makes another one)."""
+        return isinstance(self.statement, ast.AugAssign) and not isinstance(self.statement.op, ast.MatMult)
+
 
 class ClassFacts:
     """The attributes and methods of one class definition. ``appended``: what its methods append to lists it holds."""

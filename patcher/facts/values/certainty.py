@@ -157,7 +157,7 @@ class Certainty(Analysis):
         """``self.x``: what the class makes of it."""
         if not self.inference.attribute(cls, name).is_tensor:
             return Grade.UNKNOWN
-        stores = [s for s in self.class_facts(cls).stores.get(name, []) if s.how != "declared"]
+        stores = [s for s in self.class_facts(cls).stores.get(name, []) if s.how != "declared" and not s.in_place]
         grades = [
             Grade.CERTAIN if s.how in ("buffer", "parameter") else self._of(s.value, bound) if s.value else Grade.SAID
             for s in stores

@@ -631,6 +631,8 @@ class Inference:
         start = reduce(join, map(self._store_value, first)) if first else UNKNOWN
         if start.is_tensor:
             start = _owned(start, Token("attribute", (cls, name)), self._weights)
+            start = replace(start, constant=None) if any(s.in_place for s in later) else start
+            later = [s for s in later if not s.in_place]
         if not later:
             return start
         # Suppose that nothing changes its nature; what is worked out on that ground falls when a later store disagrees.
@@ -642,9 +644,8 @@ class Inference:
         if value != start:
             self._values.clear()
             if value.is_tensor:
-                value = tensor(
-                    value.rank if value.rank and value.rank.base is None else None, trainable=value.trainable
-                )
+                rank = value.rank if value.rank and value.rank.base is None else None
+                value = tensor(rank, trainable=value.trainable)
         return value
 
     def _is_kept(self, s: Store, cls: ast.ClassDef, name: str) -> bool:
@@ -685,10 +686,8 @@ class Inference:
             limits = self.syntax.qualified(e.value.func)
             if limits in ("torch.finfo", "torch.iinfo"):
                 return python("number")
-        if e.attr == "values" and isinstance(e.value, ast.Call):
-            pair = self.operations.reduced_with_dim(e.value)
-            if pair is not None:
-                return pair
+        if e.attr == "values" and isinstance(e.value, ast.Call) and (pair := self.operations.reduced_with_dim(e.value)):
+            return pair
         if self._is_configuration(e):
             return CONFIGURATION
         base = self.of(e.value)
