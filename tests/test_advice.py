@@ -6,6 +6,7 @@ import contextlib
 import logging
 import re
 import warnings
+import zlib
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -277,9 +278,15 @@ class NumpyRandom(Layer):
         return self.inner(x) + np.random.rand()
 
 
+class OfAnotherLanguage(Layer):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.inner(x) + zlib.crc32(b"x")
+
+
 @pytest.mark.parametrize(
     ("module", "trigger"),
     [
+        (OfAnotherLanguage, 'return self.inner(x) + zlib.crc32(b"x")'),
         (Branch, "if x.sum().item() > 3:"),
         (Equal, "return self.inner(x) if torch.equal(x, x + 1) else x"),
         (NumpyRandom, "return self.inner(x) + np.random.rand()"),

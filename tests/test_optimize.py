@@ -300,6 +300,19 @@ def test_what_could_not_be_compared_is_not_called_different(search: Callable[...
     assert (found.word, found.said) == ("failed", "did not end within 1 seconds")
 
 
+def test_a_busy_machine_is_told_and_what_is_slower_at_its_best_is_not_faster(search: Callable[..., Optimizer]) -> None:
+    one = search(lambda codes, settings: Measured(5.0))
+    assert one.base is not None and not verdict(one).noise
+    (case,) = one.base.results.cases
+    eager, *others = case.variants
+    assert eager.figures is not None
+    busy = replace(eager, figures=replace(eager.figures, warm=Warm(60.0, 20.0, 115.0, 4.0, 10)))
+    one.base = replace(one.base, results=replace(one.base.results, cases=(replace(case, variants=(busy, *others)),)))
+    found = verdict(one)
+    assert found.word == "do-not-compile"
+    assert found.lines[-1].startswith("one call took 20 to 115 ms (quartiles): the machine is busy")
+
+
 def test_what_is_as_far_from_eager_as_before_is_not_called_equal_to_it(search: Callable[..., Optimizer]) -> None:
     one = search(lambda codes, settings: Measured(5.0))
     assert one.base is not None and one.best is not None

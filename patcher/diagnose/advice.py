@@ -135,7 +135,7 @@ def _printed(told: _Told) -> str:
     """The function that prints, as code spells it."""
     if re.search(r"builtin(?: operator)?:? `?print\b", told.text):
         return "print"
-    if re.search(r"\b_?warnings\.warn\b", told.text):
+    if re.search(r"(?<!e\.g\. )\b_?warnings\.warn\b", told.text):  # PyTorch names it as an example of a builtin
         return "warnings.warn"
     # a function of `logging`, as PyTorch shows it: it trips over the handlers of the root logger
     call = _LOGGING_CALL.search(told.trigger)

@@ -41,9 +41,8 @@ def patch(
     compiles = any(_allowed(f, settings) for f in found) and _compiles(text)
     for _ in range(MAX_PASSES):
         wanted = [f for f in found if _allowed(f, settings) and f.rule.code not in distrusted]
-        after, made, refused = _step(
-            current, [f for f in wanted if not _is_last(f)] or wanted, compiles, settings.line_length
-        )
+        first_of_all = [f for f in wanted if not (f.finding.fix and f.finding.fix.last)]
+        after, made, refused = _step(current, first_of_all or wanted, compiles, settings.line_length)
         bugs += refused
         distrusted |= {bug.code for bug in refused}
         if not made:
@@ -103,10 +102,6 @@ def fix_one(
     if isinstance(after, Exception):
         raise EditError(f"its rewrite was refused: {after}")
     return after
-
-
-def _is_last(f: Found) -> bool:
-    return f.finding.fix is not None and f.finding.fix.last
 
 
 def _allowed(f: Found, settings: Settings) -> bool:

@@ -15,6 +15,7 @@ import torch._dynamo
 Json = dict[str, Any]
 LINE_CHARACTERS, EXPLANATION_CHARACTERS = 400, 2000
 HERE = os.path.dirname(os.path.abspath(__file__))
+_OURS = (HERE, os.path.join(os.path.dirname(HERE), "run"))  # what replays a recorded call lies there
 OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "Cannot allocate memory", "MemoryError", "bad_alloc")
 _IN_FILE = re.compile(r'File "(.+)", line (\d+)')
 
@@ -28,8 +29,8 @@ class MissingSettingError(Exception):
 
 
 def is_ours(file: str) -> bool:
-    """Whether it lies beside this file."""
-    return os.path.dirname(file) == HERE
+    """Whether it is a file of the harness, or of what replays a program."""
+    return os.path.dirname(file) in _OURS
 
 
 def status_of(error: BaseException) -> str:

@@ -86,15 +86,21 @@ def test(
     options = options_for(outcome.results, request, paths, command)
     if write is not None and _without_compiler(request, options):
         return Told(FAILURE, err=(*errors, f"--test: error: {NO_COMPILER} (your files are as they were)"))
-    try:
-        document = _document(outcome, request, options, progress)
-        results = from_json(document)
-        judgement = judge(results, request.tolerance)
-    except KeyboardInterrupt:
-        return Told(INTERRUPTED, err=(*errors, "interrupted; nothing was changed"))
-    except (RunError, ResultsError, OSError) as error:
-        return Told(FAILURE, err=(*errors, f"--test: error: {error} (your files are as they were)"))
+    results = _ran(outcome, request, options, progress)
+    if isinstance(results, Told):
+        return replace(results, err=(*errors, *results.err))
+    judgement = judge(results, request.tolerance)
     return _told(outcome, results, judgement, format_, write, request, _without_compiler(request, options))
+
+
+def _ran(outcome: Outcome, request: Request, options: plan.Options, progress: Progress | None) -> Results | Told:
+    """The results, or why there are none."""
+    try:
+        return from_json(_document(outcome, request, options, progress))
+    except KeyboardInterrupt:
+        return Told(INTERRUPTED, err=("interrupted; nothing was changed",))
+    except (RunError, ResultsError, OSError) as error:
+        return Told(FAILURE, err=(f"--test: error: {error} (your files are as they were)",))
 
 
 def judged(
@@ -133,12 +139,9 @@ def _as_it_is(
     outcome: Outcome, request: Request, options: plan.Options, format_: str, progress: Progress | None
 ) -> Told:
     """The end of a call that has nothing to patch: the cases run all the same, and show their breaks."""
-    try:
-        results = from_json(_document(outcome, request, options, progress))
-    except KeyboardInterrupt:
-        return Told(INTERRUPTED, err=("interrupted; nothing was changed",))
-    except (RunError, ResultsError, OSError) as error:
-        return Told(FAILURE, err=(f"--test: error: {error}",))
+    results = _ran(outcome, request, options, progress)
+    if isinstance(results, Told):
+        return results
     told, runs = as_it_is(results)
     status = OK if runs else FAILURE
     if format_ == "json":

@@ -30,7 +30,9 @@ from patcher.search.judged import (
 from patcher.search.judged import told as shown
 from patcher.search.optimizing import Optimizer
 from patcher.search.remedies import OF_MACHINE, named
-from patcher.search.verdict import GRAPHS, Dropped, Grade, Kept, Pair, Verdict, counts, relative
+from patcher.search.verdict import GRAPHS, Dropped, Grade, Kept, Pair, Verdict, relative, total
+
+_NOISY = 2  # times: the upper quartile of the times to the lower one
 
 
 def verdict(search: Optimizer, call: str = "", compiles: bool = True) -> Verdict:
@@ -92,13 +94,15 @@ class _End:
         cold, again = search.cold.get(best.configuration if best else Configuration()), cold_seconds(fixed)
 
         def pair(count: Callable[[Figures], int]) -> Pair:
-            return Pair(*(counts([count(one) for one in side]) for side in (unfixed, fixed)))
+            return Pair(*(total([count(one) for one in side]) for side in (unfixed, fixed)))
 
         if search.goal in ("startup", "memory"):
             spans = [self.was(search.goal), *([best.span] if best else [])]
             told = replace(told, judged=f"{search.goal} {' -> '.join(shown(one, search.goal) for one in spans)} | ")
+        timed = (self.was("latency", True), self.was("latency"), span_of(state, tree, "latency"))
         return replace(
             told,
+            noise="" if self.counted else _noise([one for one in timed if one is not None]),
             after_ms=None if self.counted else _median(span_of(state, tree, "latency")),
             cold_s=cold,
             before_cold_s=search.cold.get(Configuration()),
@@ -235,6 +239,13 @@ def _raises(state: State) -> bool:
     found = [case.variant("original", "compiled", state.results.modes[0]) for case in state.results.cases]
     failed = [variant for variant in found if variant.status in ("error", "compile-error")]
     return bool(failed) and not any(OF_MACHINE.search(variant.message) for variant in failed)
+
+
+def _noise(spans: list[Span]) -> str:
+    """What is said where times of one call are so far apart that the machine was busy with something else."""
+    low, _, high, *_ = max(spans, key=lambda one: one.high / one.low if one.low else 0.0, default=Span(1, 1, 1))
+    apart = f"one call took {low:.3g} to {high:.3g} ms (quartiles): the machine is busy; measure again when it is idle"
+    return apart if high > _NOISY * low else ""
 
 
 def _median(span: Span | None) -> float | None:

@@ -12,7 +12,7 @@ from patcher.diagnose.relations import Bundle
 from patcher.harness.compare import BUDGET_OVER, apart
 from patcher.harness.measured import Figures, Tree
 from patcher.results import FileResult, Reported
-from patcher.search.verdict import GRAPHS, UNITS, Fate
+from patcher.search.verdict import GRAPHS, UNITS, Fate, total
 from patcher.settings import TorchSetting
 
 SHARE = 0.03  # of the time: quartiles of few passes are narrow by chance, and less than this is no gain
@@ -59,7 +59,8 @@ def told_settings(settings: Sequence[TorchSetting], arguments: str = "...") -> l
 class Span(NamedTuple):
     """What a goal measures, with its quartiles; the less, the better. ``busy``: CPU ms, where they are known.
 
-    ``counts``: of the goal "graphs", in place of times, with the ``operators`` that graphs hold.
+    ``counts``: of the goal "graphs", in place of times, with the ``operators`` that graphs hold. ``least``: ms, where
+    they are known.
     """
 
     low: float
@@ -68,6 +69,7 @@ class Span(NamedTuple):
     busy: float | None = None
     counts: Standing | None = None
     operators: float = 0.0
+    least: float | None = None
 
 
 class Reason(NamedTuple):
@@ -109,9 +111,8 @@ def span_of(state: State, tree: Tree, goal: str, eager: bool = False) -> Span | 
     known = [span for span in spans if span is not None]
     if not known or len(known) < len(spans):
         return None
-    busy = [span.busy for span in known if span.busy is not None]
     low, median, high = map(sum, zip(*(span[:3] for span in known), strict=True))
-    return Span(low, median, high, sum(busy) if len(busy) == len(known) else None)
+    return Span(low, median, high, total([one.busy for one in known]), least=total([one.least for one in known]))
 
 
 def _counted_span(state: State, tree: Tree, eager: bool) -> Span | None:
@@ -134,11 +135,11 @@ def _of_figures(figures: Figures, goal: str) -> Span | None:
     if warm is None:
         return None
     busy = None if warm.cpu_ms is None else warm.cpu_ms / calls
-    return Span(warm.low_ms / calls, warm.median_ms / calls, warm.high_ms / calls, busy)
+    return Span(warm.low_ms / calls, warm.median_ms / calls, warm.high_ms / calls, busy, least=warm.min_ms / calls)
 
 
 def is_less(now: Span | None, was: Span | None, share: float = SHARE) -> bool:
-    """Whether it is less beyond noise: quartiles apart, by more than a share, and CPU time says the same.
+    """Whether it is less beyond noise: quartiles apart, by more than a share; CPU time and the least say the same.
 
     What could not be measured is more than all that could. Fewer graphs since less is compiled are no gain.
     """
@@ -147,7 +148,8 @@ def is_less(now: Span | None, was: Span | None, share: float = SHARE) -> bool:
     if now.counts is not None and was.counts is not None:
         return now.counts < was.counts and not captures_less(now.operators, was.operators)
     by_clock = now.high < was.low and now.median < (1 - share) * was.median
-    return by_clock and (now.busy is None or was.busy is None or now.busy < was.busy)
+    others = ((now.busy, was.busy), (now.least, was.least))
+    return by_clock and all(mine is None or theirs is None or mine < theirs for mine, theirs in others)
 
 
 def settles(state: State, tree: Tree) -> bool:

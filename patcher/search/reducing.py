@@ -32,14 +32,16 @@ class Reducing(Candidates):
         whole = self._without_settings(self.best.configuration)
         kept = self._needed(whole) if len(whole.bundles) > 1 else whole.bundles
         one = whole if len(kept) == len(whole.bundles) else self._of(kept, whole)
-        if one == self.best.configuration or self._is_over(RESERVED):
+        if one == self.best.configuration:
             return
-        for _ in range(_TURNS):
+        for _ in range(0 if self._is_over(RESERVED) else _TURNS):
             state = self._time(one)
             now = self._span(state, "patched")
             if is_verified(state) and now is not None and not is_less(self.best.span, now, _PRUNED):
                 self._keep(one, state, now)
                 return
+        if self._is_over(RESERVED):
+            self._note("fewer fixes and settings", NOT_TRIED)
 
     def _needed(self, whole: Configuration) -> Sequence[Bundle]:
         """Return the fixes that a cause explains, without those whose removal changes no count."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 from patcher.harness.measured import Replayed
 
@@ -18,6 +18,7 @@ GRAPHS = "graphs"  # the goal where no time is measured: counts decide
 Fate = Literal["different", "failed", "not better", "not tried"]
 #: Who says that a fix is right: source alone; the types that a run has seen; nobody but the stated assumption.
 Grade = Literal["proven", "measured", "assumed"]
+_N = TypeVar("_N", int, float)
 
 
 @dataclass(frozen=True)
@@ -55,8 +56,9 @@ class Verdict:
 
     ``cold_s``: the first pass, compilation included; ``call``: how to compile; ``in_diff``: what of that the diff
     writes. ``judged``: what the goal measures, before and after, where that is no time of a call. ``said``: why it
-    failed. ``before_cut``: the budget was over before the original had been compiled. ``equivalent``: to eager
-    code; what is kept may equal the compiled original alone.
+    failed. ``before_cut``: the budget was over before the original had been compiled. ``noise``: how far times of one
+    call were apart, where that is far. ``equivalent``: to eager code; what is kept may equal the compiled original
+    alone.
     """
 
     word: Word
@@ -87,6 +89,7 @@ class Verdict:
     files: tuple[str, ...] = ()
     said: str = ""
     by_call: str = ""
+    noise: str = ""
     replayed: Replayed | None = None
     interrupted: bool = False
     written: bool = False
@@ -101,7 +104,7 @@ class Verdict:
         pairs = {name: [pair.before, pair.after] for name, pair in self._pairs()}
         own = (
             "device torch seconds seconds_to_first eager_ms before_ms after_ms cold_s before_cold_s warm_cold_s "
-            "equivalent max_difference call settings by_call interrupted written"
+            "equivalent max_difference call settings by_call noise interrupted written"
         )
         return {
             "schema": 1,
@@ -122,6 +125,10 @@ class Verdict:
     @property
     def lines(self) -> list[str]:
         """What is printed last; nothing more is needed to act."""
+        return [*self._lines, *([self.noise] if self.noise and self.word != "failed" else [])]
+
+    @property
+    def _lines(self) -> list[str]:
         if self.word == "failed":
             return [f"failed: {self.said}. Nothing was changed."]
         if self.goal == GRAPHS and self.word == "do-not-compile":
@@ -134,7 +141,8 @@ class Verdict:
             told = f"{first}: do not compile this model on this device ({self.device}). Nothing was changed."
             return [told, self.said, *self._not_tried]
         if self.word == "do-not-compile":
-            best = f" | best {_ms(self.after_ms)}" if self.after_ms is not None else ""
+            known = [ms for ms in (self.before_ms, self.after_ms) if ms is not None]
+            best = f" | best {_ms(min(known))}" if self.after_ms is not None else ""
             where = f"for {self.goal} on this device ({self.device}); {self.against_eager}"
             told = f"{first}{best}: do not compile this model {where}. Nothing was changed."
             return [told, *([f"why: {self.said}"] if self.said else []), *self._not_tried]
@@ -227,7 +235,7 @@ def _many(number: int, word: str) -> str:
     return f"{number} {word if number == 1 else plural}"
 
 
-def counts(values: Sequence[int | None]) -> int | None:
+def total(values: Sequence[_N | None]) -> _N | None:
     """The sum; None where one is not known."""
     known = [value for value in values if value is not None]
     return sum(known) if values and len(known) == len(values) else None

@@ -16,6 +16,7 @@ from patcher.facts.checks.log_calls import log_call
 from patcher.facts.effects.unchanged import Unchanged
 from patcher.facts.effects.writes import How, Write, Writes
 from patcher.facts.flow.definitions import Definition
+from patcher.facts.flow.graph import is_quiet
 from patcher.facts.project.protected import TRIES, WITHS
 from patcher.facts.syntax.classes import INITIALISERS
 from patcher.facts.syntax.tree import FunctionNode, last_name, walk
@@ -83,7 +84,7 @@ class Lasting(Analysis):
     def _sees(self, entered: ast.expr) -> bool:
         """Whether the context manager ``entered``, which torch does not have, may act when an error leaves its body."""
         called = entered.func if isinstance(entered, ast.Call) else entered
-        return not ((self.syntax.qualified(called) or "").startswith("torch.") or self.writes.is_quiet(entered))
+        return not ((self.syntax.qualified(called) or "").startswith("torch.") or is_quiet(entered, self.syntax))
 
     def _calls(self, function: FunctionNode) -> Iterator[ast.Call]:
         """The calls in this file that run ``function``, as far as can be seen."""

@@ -124,11 +124,6 @@ class Writes(Analysis):
             case ast.For(iter=iterable) | ast.AsyncFor(iter=iterable):
                 yield from self._iterates(step, iterable)
 
-    def is_quiet(self, context: ast.expr) -> bool:
-        """Whether entering and leaving the context manager ``context`` runs nothing that code sees."""
-        what = self.syntax.qualified(context.func if isinstance(context, ast.Call) else context)
-        return what in tables.QUIET_CONTEXTS
-
     def _iterates(self, n: ast.AST, iterable: ast.expr) -> Iterator[Write]:
         """Each turn may run a generator of the project, or an iterator that is not known."""
         func = iterable.func if isinstance(iterable, ast.Call) else None

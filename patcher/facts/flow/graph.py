@@ -91,7 +91,7 @@ class Graph:
                 return self._loop(s, s, self._step(iterable, ends))
             case ast.While(test=test):
                 return self._loop(s, test, ends)
-            case ast.With(items=items, body=body) if all(map(self._is_quiet, items)):
+            case ast.With(items=items, body=body) if all(is_quiet(i.context_expr, self.syntax) for i in items):
                 for item in items:
                     ends = self._step(item, ends)
                 return self._block(body, ends)
@@ -101,15 +101,16 @@ class Graph:
                 return set()
         return self._step(s, ends)
 
-    def _is_quiet(self, item: ast.withitem) -> bool:
-        context = item.context_expr
-        return self.syntax.qualified(context.func if isinstance(context, ast.Call) else context) in QUIET_CONTEXTS
-
     def _loop(self, s: ast.stmt, head: Step, ends: set[Step]) -> set[Step]:
         turn = self._step(head, ends)
         for end in self._block(s.body, turn):  # type: ignore[attr-defined]
             self._edge(end, head)
         return self._block(s.orelse, turn)  # type: ignore[attr-defined]
+
+
+def is_quiet(context: ast.expr, syntax: Syntax) -> bool:
+    """Whether entering and leaving the context manager ``context`` runs nothing that code sees."""
+    return syntax.qualified(context.func if isinstance(context, ast.Call) else context) in QUIET_CONTEXTS
 
 
 def _runs_later(node: ast.AST, around: ast.AST) -> bool:

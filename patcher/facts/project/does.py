@@ -93,15 +93,14 @@ def does(
     resolve: Callable[[str], str | None],
     method: bool,
     scripts: Collection[ast.AST] = (),
-    own_of_python: Callable[[ast.expr], bool] = lambda e: False,
 ) -> Does:
     """What ``function`` does.
 
     ``nodes``: all that stand in it, or in a part of it (None: of the top level); ``resolve``: an imported name to what
     it stands for; ``method``: it stands in a class, so that its first parameter is the instance; ``scripts``: as
-    `scripted` has them; ``own_of_python``: as `PythonsOwn` tells it.
+    `scripted` has them.
     """
-    return _Reading(function, nodes, resolve, method, scripts, own_of_python).result()
+    return _Reading(function, nodes, resolve, method, scripts).result()
 
 
 def _unnamed(n: ast.Call) -> str:
@@ -116,10 +115,8 @@ class _Reading:
         resolve: Callable[[str], str | None],
         method: bool,
         scripts: Collection[ast.AST],
-        own_of_python: Callable[[ast.expr], bool],
     ) -> None:
         self.function = function
-        self.own_of_python = own_of_python
         self.scripts = scripts
         by_type: defaultdict[type[ast.AST], list[Any]] = defaultdict(list)
         for n in nodes:
@@ -355,8 +352,6 @@ class _Reading:
             self.calls.add(f"super.{name}")
         elif mine:
             self.calls.add(f"self.{name}")
-        elif self.own_of_python(holder) and all(self.own_of_python(a) for a in arguments(n)):
-            self.calls.add(f"?{name}")
         elif name.endswith("_") and not name.endswith("__"):
             self._write(holder, name)
         elif name in _WRITING_METHODS:

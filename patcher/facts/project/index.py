@@ -27,7 +27,6 @@ from patcher.facts.project.handed_over import handed_over
 from patcher.facts.project.pipelines import PACKAGES, Pipelines, Step
 from patcher.facts.project.printing import hands_on_print
 from patcher.facts.project.protected import BODY, Protection, Region, returned
-from patcher.facts.project.pythons_own import PythonsOwn
 from patcher.facts.project.reached import Reaching
 from patcher.facts.project.scripted import prepared, scripted
 from patcher.facts.project.tensor_fields import said_tensors
@@ -189,7 +188,6 @@ class _Collector:
         self.protection = Protection(self.syntax, self.module, self.imports)
         self.resolve = self.protection.resolve
         self.scripts = scripted(self.syntax, self.resolve)
-        self.own_of_python = PythonsOwn(self.syntax).holds
         self.foreign: set[str] = set()
         self.compiled: set[str] = set()
         self.stacked: set[str] = set()
@@ -289,7 +287,7 @@ class _Collector:
             if isinstance(start, ast.Return) or any(isinstance(n, (ast.Yield, ast.YieldFrom)) for n in nodes):
                 mentions.add(BODY)
             name = self.syntax.qualname(owner) if owner is not None else ""
-            calls = does(owner, nodes, self.imported, method, self.scripts, self.own_of_python).calls
+            calls = does(owner, nodes, self.imported, method, self.scripts).calls
             yield Region(name or "", stops, calls, frozenset(mentions))
 
     def made(self) -> Iterator[tuple[str, str]]:
@@ -371,7 +369,7 @@ class _Collector:
                 tuple(a.arg for a in (*node.args.posonlyargs, *node.args.args)),
                 conditions_taken(node, nodes, self.syntax, self.resolve),
                 asks_for_compiling(node, self.resolve),
-                does(node, nodes, self.imported, method, self.scripts, self.own_of_python),
+                does(node, nodes, self.imported, method, self.scripts),
                 returned(nodes, self.resolve, self.syntax.bound_in(node)),
                 any(_is_wrapping(d) for d in decorators),
                 tuple(a.arg for a in node.args.kwonlyargs),
