@@ -453,6 +453,26 @@ def test_what_an_optimizer_compiles_is_called_in_its_step(forking: Path) -> None
     assert (told["status"], told["launches"] > 0) == ("ok", True)
 
 
+def test_an_object_that_holds_the_model_goes_on_from_call_to_call(forking: Path) -> None:
+    found = recorded(
+        forking,
+        "from net import *\n"
+        "class Trainer:\n"
+        "    def __init__(self):\n"
+        "        self.parts, self.log = [Net()], []\n"
+        "    @torch.compile\n"
+        "    def loss(self, x):\n"
+        "        self.log.append(len(self.log))\n"
+        "        return self.parts[0](x).sum() * self.log[-1]\n"
+        "trainer = Trainer()\n"
+        "for _ in range(3):\n"
+        "    trainer.loss(torch.ones(2, 4)).backward()\n",
+    )
+    assert (found.target, found.trains) == ("Trainer.loss", True)
+    told = measured(forking, found, "compiled")
+    assert told["counts"]["limit_hits"] > 0  # it is compiled for each length, as in the program
+
+
 def test_gradients_of_gradients_are_asked_of_compiled_code_too(forking: Path) -> None:
     found = recorded(
         forking,

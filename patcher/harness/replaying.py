@@ -224,7 +224,7 @@ def trained_by(optimizer: torch.optim.Optimizer) -> list[Any]:
 
 
 class Snapshot:
-    """The state of modules and optimizers, to be put back."""
+    """The state of modules, optimizers and other objects, to be put back."""
 
     def __init__(self, owners: list[Any]) -> None:
         modules = [m for owner in owners if isinstance(owner, torch.nn.Module) for m in owner.modules()]
@@ -232,7 +232,8 @@ class Snapshot:
         held = [t for m in modules for t in (*m._parameters.values(), *m._buffers.values()) if t is not None]
         tensors = {id(t): t for t in (*held, *(p for one in optimizers for p in trained_by(one)))}
         self._tensors = [(t, t.detach().clone(), None if t.grad is None else t.grad.clone()) for t in tensors.values()]
-        self._attributes = [(m, {k: _copied(v) for k, v in vars(m).items()}) for m in modules]
+        others = [owner for owner in owners if not isinstance(owner, torch.nn.Module | torch.optim.Optimizer)]
+        self._attributes = [(m, {k: _copied(v) for k, v in vars(m).items()}) for m in (*modules, *others)]
         self._groups = [(group, dict(group)) for one in optimizers for group in one.param_groups]
         self._states = [(one.state, {p: _cloned(held) for p, held in one.state.items()}) for one in optimizers]
 

@@ -91,7 +91,7 @@ class Live:
         callee = getattr(self._event.callee, "_orig_mod", self._event.callee)
         if self._event.target.kind == "module":
             return callee
-        return _Shell(self._event.call, self._owners)
+        return _Shell(self._event.call, [one for one in self._owners if isinstance(one, watching.LIVE)])
 
     def build(self) -> Any:
         """The model, as it was when the program came here."""
@@ -223,18 +223,20 @@ class _Shell(torch.nn.Module):  # type: ignore[misc]
 
 
 def _owners(event: Any) -> Iterator[Any]:
-    """The modules and optimizers that an outermost call may reach: its own, those in closures and global names."""
+    """The modules, optimizers and objects that an outermost call may reach: its own, in closures, by global names."""
     given = torch.utils._pytree.tree_leaves((event.arguments, event.keywords))
-    live = [leaf for leaf in given if isinstance(leaf, torch.nn.Module | torch.optim.Optimizer)]
+    live = filter(watching.is_live, given)
     todo, met = [(one, 0) for one in (getattr(event.callee, "_orig_mod", event.callee), *live)], set[int]()
     while todo:
         one, depth = todo.pop(0)
         if id(one) in met or depth > 3:
             continue
         met.add(id(one))
-        if isinstance(one, torch.nn.Module | torch.optim.Optimizer):
+        if isinstance(one, watching.LIVE):
             yield one
             continue
+        if watching.is_live(one):
+            yield one
         function = getattr(one, "__func__", one)
         todo += [(part, depth + 1) for part in _reached(one, function)]
 
@@ -244,7 +246,8 @@ def _reached(one: Any, function: Any) -> Iterator[Any]:
         yield one.__self__
     code = getattr(function, "__code__", None)
     if code is None:
-        yield from vars(one).values() if hasattr(one, "__dict__") and not isinstance(one, type) else ()
+        held = vars(one) if hasattr(one, "__dict__") and not isinstance(one, type) else {}
+        yield from torch.utils._pytree.tree_leaves(dict(held))
         return
     for cell in function.__closure__ or ():
         try:

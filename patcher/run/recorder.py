@@ -46,7 +46,6 @@ FEWEST_CALLS, MOST_CALLS = 2, 40
 SECONDS_OF_CALLS = 20.0  # after the first call
 SILENT_SECONDS = 60.0  # without another call
 LIVE = "fix-compile live"  # in the place of an argument that is taken from the program, with its number
-_LIVE = (torch.nn.Module, torch.optim.Optimizer)
 MOST_SCALED = 1024.0  # a loss is replayed with: the first scale of a GradScaler, 65536, often overflows in float16
 _DEEPEST = 4  # levels of objects that a signature looks into
 
@@ -70,6 +69,7 @@ class Seen:
     gradients: dict[int, dict[str, Any]] = field(default_factory=dict)
     unkept: str = ""
     ran: set[str] = field(default_factory=set)
+    live: dict[int, Any] = field(default_factory=dict)  # arguments of the first call that are not saved, by place
 
     @property
     def mode(self) -> Json:
@@ -90,6 +90,12 @@ class Seen:
         self.modes = [*((one, spent) for one, spent in self.modes if one != mode), (mode, known + seconds)]
         self.seconds += seconds
         self.calls += 1
+
+    def is_live(self, place: int, leaf: Any) -> bool:
+        """Whether an argument is taken from the program; an object that holds modules, where the first call has it."""
+        if not self.kept and watching.is_live(leaf):
+            self.live[place] = leaf
+        return isinstance(leaf, watching.LIVE) or (place in self.live and leaf is self.live[place])
 
     def kept_in(self, mode: Json) -> list[Json]:
         """Return the recorded calls in that mode."""
@@ -194,7 +200,7 @@ class Recorder:
         number = len(seen.kept)
         name = f"{list(self.seen).index(seen.target)}-{number}.pt"
         leaves, spec = torch.utils._pytree.tree_flatten(given)
-        kept = [{LIVE: place} if isinstance(leaf, _LIVE) else self._bounded(leaf) for place, leaf in enumerate(leaves)]
+        kept = [{LIVE: n} if seen.is_live(n, leaf) else self._bounded(leaf) for n, leaf in enumerate(leaves)]
         try:
             torch.save(torch.utils._pytree.tree_unflatten(kept, spec), self.folder / name)
         except Exception as error:  # what users hand over may be anything

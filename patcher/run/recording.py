@@ -85,7 +85,7 @@ class Recording:
     def told(self) -> str:
         """In one line."""
         how = "training" if self.trains else "inference"
-        kept = f"{self.signatures} of {self.called} calls" if self.signatures else "the first call"
+        kept = f"{self.signatures} of the first {self.called} calls" if self.signatures else "the first call"
         lost = f"; compiled and not called: {', '.join(self.uncalled)}" if self.uncalled else ""
         return f"recorded {self.target} ({how}): {kept}, {self.seconds:.0f} s{lost}"
 

@@ -25,6 +25,7 @@ import torch.utils._pytree
 
 Json = dict[str, Any]
 
+LIVE = (torch.nn.Module, torch.optim.Optimizer)
 _MODULE_FILE = torch.nn.modules.module.__file__
 _SEED = 20
 _INSTALLED = ("site-packages", "dist-packages")
@@ -338,6 +339,13 @@ class Watcher:
             return Event(Target("module", module, qualname, "", number), callee, call, args, kwargs)
         module, qualname = getattr(plain, "__module__", ""), getattr(plain, "__qualname__", type(plain).__qualname__)
         return Event(Target("function", str(module), qualname), callee, call, args, kwargs)
+
+
+def is_live(leaf: Any) -> bool:
+    """Whether it is a module, an optimizer, or an object that holds some, whose state goes on from call to call."""
+    held = None if isinstance(leaf, type | types.ModuleType) else getattr(leaf, "__dict__", None)
+    parts = torch.utils._pytree.tree_leaves(dict(held)) if isinstance(held, dict) else []
+    return any(isinstance(part, LIVE) for part in (leaf, *parts))
 
 
 def mode_of(event: Event) -> Json:

@@ -79,6 +79,7 @@ class Reason(NamedTuple):
     outcome: Fate = "not better"
 
 
+_CUT = Reason("not measured to the end: its time was over", "not tried")
 NOT_TRIED = Reason("not tried: the budget was used up", "not tried")
 
 
@@ -210,7 +211,7 @@ def differs(state: State) -> bool:
 def why_not(state: State) -> Reason:
     """Why a state does not count as verified."""
     if any(variant.message == BUDGET_OVER for case in state.results.cases for variant in case.variants):
-        return NOT_TRIED
+        return _CUT
     for found in state.judgement.verdicts:
         if found.status not in ("equivalent", "unproven"):
             outcome: Fate = "different" if found.status == "different" else "failed"

@@ -135,7 +135,7 @@ class Optimizer(Reducing):
     def _is_too_slow(self, asked: tuple[Configuration, bool], seconds: float) -> bool:
         """Whether something is not waited for any more: another was verified, in far less time."""
         one, counted = asked
-        slow = not counted and one != Configuration() and seconds > self._patience
+        slow = not counted and one != Configuration() and seconds > self._pool.patience
         if slow:
             self._drop(one, f"stopped: not compiled and measured in {seconds:.0f} s")
         return slow

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -46,12 +47,13 @@ class _Running(Generic[_T]):
 class Pool(Generic[_T]):
     """Trials, measured in the order in which they are added; at most ``at_once`` at the same time.
 
-    ``took``: the seconds of the trial that ended last.
+    ``took``: the seconds of the trial that ended last. ``patience``: those that one has.
     """
 
     bench: Bench
     at_once: int = 1
     took: float = 0.0
+    patience: float = math.inf
     _waiting: deque[Trial[_T]] = field(default_factory=deque)
     _running: list[_Running[_T]] = field(default_factory=list)
 
@@ -76,9 +78,12 @@ class Pool(Generic[_T]):
                 self._waiting.clear()
                 yield from ((trial.what, None) for trial in waiting)
             elif self.at_once == 1 and not self._running:
-                trial = self._waiting.popleft()
+                trial, since = self._waiting.popleft(), time.monotonic()
                 say(trial.what)
-                yield trial.what, self.bench.measure(trial.files, trial.options, settings=trial.settings)
+                options = replace(trial.options, until=min(trial.options.until, since + self.patience))
+                state = self.bench.measure(trial.files, options, settings=trial.settings)
+                self.took = time.monotonic() - since
+                yield trial.what, state
             elif self._waiting and len(self._running) < self.at_once:
                 self.start(say)
             else:

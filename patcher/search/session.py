@@ -86,7 +86,6 @@ class Session:
     _contended: list[tuple[Configuration, Span]] = field(default_factory=list)  # measured concurrently
     _failed_together: list[tuple[Configuration, Reason]] = field(default_factory=list)  # in a concurrent round
     _counting: float = 0.0  # seconds that the last count took
-    _patience: float = math.inf  # seconds that a configuration of the first round has
     _together: set[TorchSetting] = field(default_factory=set)  # settings that were tried together
     _tried: set[Unit] = field(default_factory=set)  # fixes that were tried without settings, or grown
     _pool: Pool[tuple[Configuration, bool]] = field(init=False)
@@ -175,10 +174,11 @@ class Session:
             for each in ended if self.base is not None else ():
                 self._weigh(*each, incumbent)
             ended = [] if self.base is not None else ended
+            verified = self._contended or (not self._is_wide and is_verified(state))
             runs_graphs = any(one.launches for tree in TREES for one in figures_of(state, tree))
             whole = not any(setting.kind == "blocks" for setting in one.settings)
-            if self._contended and self._patience == math.inf and runs_graphs and whole:
-                self._patience = max(_FEWEST_SECONDS, _PATIENCE * self._pool.took)
+            if verified and self._pool.patience == math.inf and runs_graphs and whole:
+                self._pool.patience = max(_FEWEST_SECONDS, _PATIENCE * self._pool.took)
 
     def _set_base(self, state: State) -> None:
         self.base = state
@@ -276,9 +276,10 @@ class Session:
         return self._counts[one]
 
     def _measured(self, one: Configuration, options: plan.Options, fresh: bool = False) -> State:
-        limited = replace(
-            options, seconds=min(options.seconds, max(20.0, self._left(0.0))), until=self.began + self.budget
+        until = (
+            self.began + self.budget if fresh else min(self.began + self.budget, time.monotonic() + self._pool.patience)
         )
+        limited = replace(options, seconds=min(options.seconds, max(20.0, self._left(0.0))), until=until)
         return self.bench.measure(one.changed, limited, fresh=fresh, settings=one.settings)
 
     def _consider(self, one: Configuration, state: State) -> bool:
