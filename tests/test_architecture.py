@@ -290,6 +290,7 @@ WALLS: dict[str, set[str]] = {
     },
     "patcher.search": set(),
     "patcher.search.verdict": {"patcher.harness.measured"},
+    "patcher.search.further": {"patcher.diagnose.diagnostics", "patcher.search"},
     "patcher.search.remedies": {
         "patcher.diagnose.bench",
         "patcher.diagnose.eager_time",

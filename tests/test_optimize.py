@@ -47,7 +47,7 @@ from patcher.results import FileResult
 from patcher.search import pool, session
 from patcher.search.call import _diff, _proof
 from patcher.search.concluding import verdict
-from patcher.search.judged import why_not
+from patcher.search.judged import Span, is_alike, is_less, why_not
 from patcher.search.optimizing import Optimizer
 from patcher.search.remedies import for_errors
 from patcher.search.verdict import Dropped, Kept, Pair, Verdict
@@ -228,6 +228,12 @@ def test_all_fixes_come_first_and_what_changes_no_count_is_taken_out(search: Cal
     assert (found.word, found.status, found.eager_ms, found.before_ms, found.after_ms) == ("optimized", 0, 20, 15, 5)
     assert [(fix.code, fix.gain_ms) for fix in found.fixes] == [("FC102", 10)]
     assert [dropped.what.partition(" ")[0] for dropped in found.dropped] == ["FC101"]
+
+
+@pytest.mark.parametrize(("median", "alike"), [(1.22, True), (1.5, False)])
+def test_times_that_noise_hides_are_not_alike_where_the_medians_are_not(median: float, alike: bool) -> None:
+    assert is_alike(Span(1.0, 1.2, 2.0), Span(1.0, median, 2.0)) is alike
+    assert not is_less(Span(1.0, 1.2, 2.0), Span(1.0, median, 2.0))
 
 
 def test_no_later_configuration_takes_all_that_is_left(search: Callable[..., Optimizer]) -> None:
@@ -753,7 +759,8 @@ def test_a_program_gets_faster_and_comes_back(tmp_path: Path) -> None:
     assert out.startswith("eager ")
     assert "undo: " in out.splitlines()[-1]
     assert "_assert_async" in (tmp_path / "sampler.py").read_text()
-    assert "optimize" in (tmp_path / "fix-compile-report.html").read_text()
+    report = (tmp_path / "fix-compile-report.html").read_text()
+    assert "optimize" in report and "Other batch sizes, with what is kept" in report
     restore = [sys.executable, str(ROOT / "fix_compile.py"), "restore"]
     subprocess.run(restore, cwd=tmp_path, check=True, capture_output=True)
     assert (tmp_path / "sampler.py").read_text() == before

@@ -437,7 +437,7 @@ def test_an_unknown_probe(run: Run) -> None:
 
 def test_settings_for_which_there_is_no_time(tmp_path: Path) -> None:
     plan = {"seconds": 100, "backend": "eager", "job": {"folder": str(tmp_path)}}
-    lab = Lab(plan, None, None)
+    lab = Lab(plan, None, None, {})
     assert lab.attempt("first", dict)["status"] == "ok"
     lab._longest = 50.0
     assert lab.attempt("second", dict)["status"] == "ok"

@@ -488,6 +488,25 @@ def test_gradients_of_gradients_are_asked_of_compiled_code_too(forking: Path) ->
         measured(forking, found, "compiled", backend="aot_eager")
 
 
+def test_a_recorded_program_is_measured_with_other_batch_sizes(forking: Path) -> None:
+    text = "net = torch.compile(Net())\nfor _ in range(2):\n    net(torch.ones(2, 4)).sum().backward()\n"
+    found = recorded(forking, f"from net import *\n{text}")
+    settings = [{"kind": "argument", "name": "dynamic", "value": True}]
+    case = {"name": "program", "file": found.case.file, "recorded": found.case.recorded, "vary": None}
+    job = {"case": 0, "tree": "patched", "probe": "vary-batch", "mode": "default", "folder": str(forking / "job")}
+    spec = {**SPEC, "base": str(forking), "cases": [case], "job": job, "settings": settings}
+    (forking / "spec.json").write_text(json.dumps(spec))
+    run(Path(__file__).resolve().parents[1] / "patcher" / "harness" / "probes.py", forking / "spec.json")
+    told = json.loads((forking / "job" / "result.json").read_text())
+    assert (told["status"], [row["name"] for row in told["settings"]][:2]) == ("ok", ["automatic", "marked"])
+    sizes = {size for step in told["steps"] for size in step["sizes"]}
+    first, *later = told["settings"][0]["steps"]
+    assert len(sizes) > 2 and first["graphs"] == 1
+    assert (
+        sum(step["recompiles"] for step in later) <= 1
+    )  # dynamic=True is in force; a size of 1 is compiled for itself
+
+
 def test_what_prepares_data_is_not_the_model(forking: Path) -> None:
     text = (
         "from net import *\n\nclass Scale(nn.Module):\n    def forward(self, x):\n        return x / 2\n\n"

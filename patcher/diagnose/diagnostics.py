@@ -91,7 +91,7 @@ def _empty(call: Figures) -> bool:
 def _how(figures: Figures) -> str:
     told = [f"backend {figures['backend']}"]
     if figures.get("own_compile"):
-        told.append("compiled by the case's own compile()")
+        told.append("compiled as the case compiles it")
     return ", ".join(told)
 
 

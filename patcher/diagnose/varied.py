@@ -86,7 +86,7 @@ def varied(case: CaseResult, probe: ProbeResult, title: str) -> Diagnostic:
 def _message(figures: Figures) -> str:
     of = "sizes that were chosen for it" if figures["chosen"] else "the case's own calls"
     told = f"{of}; backend {figures['backend']}, which generates no code"
-    return told + (", compiled by the case's own compile()" if figures.get("own_compile") else "")
+    return told + (", compiled as the case compiles it" if figures.get("own_compile") else "")
 
 
 def _rows(setting: Figures, figures: Figures) -> list[Row]:

@@ -44,8 +44,7 @@ class Options:
     as many as is usual. ``until``: when everything has to be over, on the clock of ``time.monotonic``. ``trace``: where
     torch writes its structured trace of the original compiled. ``probes``: names of experiments (``probes.py``) on
     each case. ``settings``: of PyTorch, in force while what is patched runs compiled; the original runs without.
-    ``alone``: nothing is compiled but what the
-    probes compile.
+    ``alone``: nothing is compiled but what the probes compile, of what is patched.
 
     ``observed``: files whose expressions are looked at in an eager pass of the original (``run/observing.py``).
     ``replay``: seconds for which original and patched code are given changed inputs (``replaying.py``).

@@ -25,11 +25,11 @@ if not __package__:  # run by its path: what lies beside it is one package
 
 from .failures import UnsuitedError, status_of
 from .listener import Listener, attend, listening, place_names
-from .overlay import overlay_of
+from .overlay import Overlay, overlay_of
 from .running_case import load_case, repeated_blocks, sizes_that_work
 from .sizes import vary
 from .trials import Json, Lab, Trial, compiles_itself
-from .worker import answer, begun, end, limit_memory
+from .worker import begun, finish, in_force, limit_memory
 
 ABLATED = ("epilogue_fusion", "aggressive_fusion", "coordinate_descent_tuning", "max_autotune", "split_reductions")
 
@@ -82,7 +82,10 @@ def latency(lab: Lab) -> Json:
     if not blocks:
         return {"told": "", "settings": []}
     rouse(lab, device)
-    ways = {"whole model": lambda lab, model: torch.compile(model, **lab.options()), "block by block": _compiled_blocks}
+    ways = {
+        "whole model": lambda lab, model: lab.case.compile(model, lab.options()),
+        "block by block": _compiled_blocks,
+    }
     settings = [
         lab.attempt(name, functools.partial(_timed, lab, functools.partial(way, lab), exact, {}))
         for name, way in ways.items()
@@ -175,31 +178,32 @@ PROBES: dict[str, Callable[[Lab], Json]] = {
 }
 
 
-def probe(plan: Json) -> Json:
-    """Set up as the worker does for a compiled variant of the original, and run the experiment."""
+def probe(plan: Json, live: Any = None, overlay: Overlay | None = None) -> Json:
+    """Set up as the worker does for a compiled variant, and run the experiment. ``live`` and ``overlay``: as there."""
     job: Json = plan["job"]
     if job["probe"] not in PROBES:
         raise UnsuitedError(f"there is no probe {job['probe']!r}; known: {', '.join(PROBES)}")
-    if plan["cases"][job["case"]].get("recorded"):
-        raise UnsuitedError("a recorded program is not measured in this way")
     limit_memory(plan["memory"])
     listener = Listener(place_names(plan))
-    overlay_of(plan).install(job["tree"] == "patched")
+    patched = job["tree"] == "patched"
+    if overlay is None:
+        overlay_of(plan).install(patched)
+    settings = plan.get("settings", []) if patched else []
     listener.count_graphs()
     if job.get("draws_random"):
         torch._inductor.config.fallback_random = True
-    with listening(listener, plan["verbose"]):
-        case = load_case(plan, job)
+    with listening(listener, plan["verbose"]), in_force(settings):
+        case = load_case(plan, job, live)
         if case.vary and not case.sizes:
             case.sizes = sizes_that_work(case)
         attend(listener, plan["verbose"])
-        return PROBES[job["probe"]](Lab(plan, case, listener))
+        given = {one["name"]: one["value"] for one in settings if one["kind"] == "argument"}
+        return PROBES[job["probe"]](Lab(plan, case, listener, given))
 
 
 def main() -> None:
     """The command line."""
-    spec = begun()
-    end(spec, answer(lambda: probe(spec)))
+    finish(begun(), probe)
 
 
 if __name__ == "__main__":

@@ -377,10 +377,12 @@ class _Run:
         return Job(COMPARING, asked, work / folder, told["name"], "comparing")
 
     def _probe(self, name: str, work: Path, number: int, case: str, **known: object) -> Job:
-        """An experiment on the original."""
+        """An experiment on the original, or on what is patched."""
         folder = work / f"probe-{name}"
         mode = next(iter(self._plan["modes"]), "default")
-        asked = {"case": number, "tree": "original", "probe": name, "mode": mode, "folder": str(folder), **known}
+        patched = self._alone and (self._plan["overlay"] or self._plan.get("settings"))
+        tree = "patched" if patched else "original"
+        asked = {"case": number, "tree": tree, "probe": name, "mode": mode, "folder": str(folder), **known}
         return Job(PROGRAMS.get(name, "probes.py"), asked, folder, case, f"probe {name}")
 
     def _at_once(self, reference: Json) -> int:

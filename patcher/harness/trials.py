@@ -78,20 +78,23 @@ def difference(before: Mapping[str, int], after: Mapping[str, int]) -> Json:
 
 
 class Lab:
-    """A case, the plan that it is measured by, and the time that is left for settings."""
+    """A case, the plan that it is measured by, and the time that is left for settings.
 
-    def __init__(self, plan: Json, case: Case, listener: Listener) -> None:
-        self.plan, self.case, self.listener = plan, case, listener
+    ``given``: arguments of ``torch.compile`` that are kept.
+    """
+
+    def __init__(self, plan: Json, case: Case, listener: Listener, given: Json) -> None:
+        self.plan, self.case, self.listener, self._given = plan, case, listener, given
         self.mode: str = plan["job"].get("mode") or "default"
         self.backend: str = plan["backend"]
         self._end, self._longest = time.monotonic() + USABLE * plan["seconds"], 0.0
 
     def options(self, backend: str | None = None) -> Json:
         """Those for ``torch.compile``; with another backend than the plan's there is no mode."""
-        options: Json = {"backend": backend or self.backend}
-        if options["backend"] == "inductor" and self.mode != "default":
-            options["mode"] = self.mode
-        return options
+        options: Json = {"backend": backend or self.backend, **self._given}
+        if options["backend"] != "inductor":
+            return {key: value for key, value in options.items() if key not in ("mode", "options")}
+        return {"mode": self.mode, **options} if self.mode != "default" else options
 
     def tracing_backend(self) -> str:
         """A backend that takes graphs as inductor does, forward and backward, and generates no code."""

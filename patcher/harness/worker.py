@@ -261,13 +261,16 @@ def begun() -> Json:
 def main() -> None:
     """The command line."""
     spec = begun()
+    finish(spec, measure)
+
+
+def finish(spec: Json, measured: Callable[..., Json]) -> None:
+    """Leave what ``measured`` tells of the spec, and end the process."""
     recorded = spec["cases"][spec["job"]["case"]].get("recorded")
-    if recorded:
-        end(spec, answer_within(spec, Path(recorded)))
-    end(spec, answer(lambda: measure(spec)))
+    end(spec, answer_within(spec, Path(recorded), measured) if recorded else answer(lambda: measured(spec)))
 
 
-def answer_within(spec: Json, recording: Path) -> Json:
+def answer_within(spec: Json, recording: Path, measured: Callable[..., Json]) -> Json:
     """Run a recorded program to its first recorded call, and measure there, which ends the process.
 
     Returns what to answer when it does not come to that call.
@@ -275,9 +278,9 @@ def answer_within(spec: Json, recording: Path) -> Json:
     recorded = _of_run("recorded.py")
     try:
         overlay = _laid(spec)
-        if spec["job"]["tree"] == "patched" and spec["job"]["kind"] == "eager":
+        if spec["job"]["tree"] == "patched" and spec["job"].get("kind") == "eager":
             overlay.watch(True)
-        recorded.reach(recording, lambda live: end(spec, answer(lambda: measure(spec, live, overlay))))
+        recorded.reach(recording, lambda live: end(spec, answer(lambda: measured(spec, live, overlay))))
     except (Exception, SystemExit) as error:
         if isinstance(error, SystemExit) and error.code in (None, 0):
             return {"status": "case-error", "message": "the program ended before the recorded call"}

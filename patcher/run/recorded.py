@@ -146,6 +146,7 @@ class Live:
         """What goes backward from the outputs, with the recorded gradients.
 
         From scalars alone where there are some: others may be what a loss was made of, and have got theirs from it.
+        Ones, where inputs of another size have given an output another shape.
         """
         gradients = self._gradients[self._turn % len(self._kept)]
         self._turn += 1
@@ -153,7 +154,8 @@ class Live:
         scalars = {place: gradient for place, gradient in gradients.items() if gradient.dim() == 0}
         reached = {place: gradient for place, gradient in (scalars or gradients).items() if place in leaves}
         trained = [p for p in self._model.parameters() if p.requires_grad] if self._recording.get("twice") else []
-        return _Backward([(leaves[place], gradient) for place, gradient in reached.items()], trained)
+        pairs = [(leaves[place], gradient) for place, gradient in reached.items()]
+        return _Backward([(o, g if g.shape == o.shape else torch.ones_like(o)) for o, g in pairs], trained)
 
 
 class _Backward:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -30,6 +31,7 @@ from patcher.report.diff import file_diff
 from patcher.results import FileResult, PatchResult
 from patcher.run.recording import Recording
 from patcher.search.concluding import verdict
+from patcher.search.further import look_further
 from patcher.search.judged import Best, Configuration, assumed, told_settings
 from patcher.search.optimizing import Optimizer
 from patcher.search.pool import room
@@ -125,10 +127,13 @@ def optimize(
             cut = f"the search ended early: {error}"
         if interrupted or cut:
             search.leave_out_uncompared()
+        found = replace(_concluded(search, asked), interrupted=interrupted)
+        if found.word in ("optimized", "already-best") and not (interrupted or cut):
+            with contextlib.suppress(KeyboardInterrupt, RunError, ResultsError, OSError), signals_as_exceptions():
+                look_further(search)
     if asked.evidence is not None and search.counted is not None:
         seen = [case.observations for case in search.counted.results.cases if case.observations]
         asked.evidence.write_text(json.dumps(document(seen)) + "\n", encoding="utf-8")
-    found = replace(_concluded(search, asked), interrupted=interrupted)
     best = search.best if found.word == "optimized" else None
     changed: tuple[FileResult, ...] = ()
     if best:
@@ -242,7 +247,9 @@ def _leave(asked: Asked, settings: Settings, search: Optimizer, found: Verdict, 
     told = whole.diagnosis(whole.causes())
     ran = tuple(one for one in told.diagnostics if one.status != "skipped")
     patch = relative(str(asked.reports[0].with_suffix(".patch"))) if best and files and not found.written else ""
-    told = replace(told, diagnostics=ran, proof=replace(_proof(search, best, found), restore=undo, patch=patch))
+    told = replace(
+        told, diagnostics=(*ran, *search.further), proof=replace(_proof(search, best, found), restore=undo, patch=patch)
+    )
     for file in asked.reports:
         _write(file, FORMATS[format_of(file)](told))
     if asked.paths:

@@ -133,7 +133,7 @@ class Candidates(Session):
         """
         assert self.base is not None
         state, tree = self._now()
-        calls = "call" in self.parts and not self._counts_decide
+        calls = "call" in self.parts and not self.counts_decide
         figures = next(iter(state.figures(tree).values()), None)
         if self.base.results.environment.cuda and calls:
             yield from (_CUDA_GRAPHS, _KERNELS)

@@ -17,7 +17,7 @@ from patcher.settings import TorchSetting
 
 SHARE = 0.03  # of the time: quartiles of few passes are narrow by chance, and less than this is no gain
 _NOTHING = "nothing was compared"
-_ROUGH = 0.05  # of what is measured once
+_ROUGH = 0.05  # of what is measured once, or on a busy machine
 WEIGHTS = "weights after build(): "  # what begins a difference that is there before anything is called
 FIRST_STRATEGIES = (("dynamic-dim", "maybe"),)  # strategies to begin with: marks that keep nothing from being compiled
 
@@ -151,6 +151,11 @@ def is_less(now: Span | None, was: Span | None, share: float = SHARE) -> bool:
     by_clock = now.high < was.low and now.median < (1 - share) * was.median
     others = ((now.busy, was.busy), (now.least, was.least))
     return by_clock and all(mine is None or theirs is None or mine < theirs for mine, theirs in others)
+
+
+def is_alike(was: Span | None, now: Span) -> bool:
+    """Whether it is not more, beyond noise and beyond a share."""
+    return was is not None and not is_less(was, now) and now.median <= (1 + _ROUGH) * was.median
 
 
 def settles(state: State, tree: Tree) -> bool:

@@ -50,7 +50,7 @@ class Optimizer(Reducing):
 
     def run(self) -> None:
         """Search until nothing is left to try, or the budget is over. What is best is in ``best``."""
-        narrow = self._counts_decide
+        narrow = self.counts_decide
         self._pool.at_once = 1 if narrow else self.at_once
         if not self._is_wide:
             self._see(counted := self._count(Configuration()))
@@ -236,7 +236,7 @@ class Optimizer(Reducing):
     def _try_fusions(self) -> None:
         """Operators written by hand: kept where eager code gets faster, and compiled code no slower."""
         start = self.best.configuration if self.best else Configuration()
-        if self._counts_decide or "fixes" not in self.parts:
+        if self.counts_decide or "fixes" not in self.parts:
             return
         every = bundles(self.analysis.again(self.settings_of(start)), self.bench.places) if self._fusions else ()
         made = [bundle for bundle in every if bundle.key[0] in self._fusions]
@@ -260,7 +260,7 @@ class Optimizer(Reducing):
         assert self.base is not None
         if self._is_over(0.05) or (self.best is None and not self._is_wide and self._is_hopeless):
             return
-        if self._counts_decide and self.options.quick:
+        if self.counts_decide and self.options.quick:
             return  # it would be measured in the same way
         one = self.best.configuration if self.best else Configuration()
         state = self._measured(one, self.options, fresh=True)
@@ -286,4 +286,4 @@ class Optimizer(Reducing):
         assert self.base is not None
         eager, compiled = (self._span(self.base, "original", eager) for eager in (True, False))
         wrong = not is_equal(self.base, "original")
-        return self._counts_decide or wrong or is_less(eager, compiled, _HOPELESS)
+        return self.counts_decide or wrong or is_less(eager, compiled, _HOPELESS)

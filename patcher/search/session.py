@@ -11,6 +11,7 @@ from patcher.diagnose.asked_settings import is_unbounded
 from patcher.diagnose.bench import Bench, State
 from patcher.diagnose.better import TIMED, Standing, standing
 from patcher.diagnose.counted import counting
+from patcher.diagnose.diagnosis import Diagnostic
 from patcher.diagnose.events import Seen
 from patcher.diagnose.groups import groups
 from patcher.diagnose.relations import Bundle, evidence, traced
@@ -29,6 +30,7 @@ from patcher.search.judged import (
     cold_seconds,
     differs,
     figures_of,
+    is_alike,
     is_less,
     is_verified,
     settles,
@@ -79,6 +81,7 @@ class Session:
     dropped: list[Dropped] = field(default_factory=list)
     replayed: Replayed | None = None
     seconds_to_first: float | None = None
+    further: tuple[Diagnostic, ...] = ()  # what else was measured, for the report
     began: float = field(default_factory=time.monotonic)
     _replayed_with: Configuration | None = None
     _counts: dict[Configuration, State] = field(default_factory=dict)
@@ -98,7 +101,8 @@ class Session:
         self.options = replace(self.options, warm_cache=warm, untimed=counted, eager_untimed=counted)
 
     @property
-    def _counts_decide(self) -> bool:
+    def counts_decide(self) -> bool:
+        """Whether the number of graphs does, and no time."""
         return self.goal == GRAPHS
 
     @property
@@ -221,7 +225,7 @@ class Session:
 
     @property
     def _no_gain(self) -> str:
-        return "not fewer graphs" if self._counts_decide else "not faster"
+        return "not fewer graphs" if self.counts_decide else "not faster"
 
     def _settles(self, state: State) -> bool:
         """Whether it stops compiling; where counts decide, whether it compiles no more often than the original."""
@@ -229,8 +233,8 @@ class Session:
             return True
         assert self.base is not None
         was, now = standing(self.base, "original"), standing(state, "patched")
-        if not self._counts_decide or was.failing == 0:
-            return self._counts_decide and now.recompiles <= was.recompiles
+        if not self.counts_decide or was.failing == 0:
+            return self.counts_decide and now.recompiles <= was.recompiles
         return not any(is_unbounded(group, self.bench.places) for group in groups(state.after, self.bench.places))
 
     def _time_finalists(self, incumbent: Best | None) -> None:
@@ -269,7 +273,7 @@ class Session:
     def _count(self, one: Configuration) -> State:
         if one not in self._counts:
             self.say(f"counting {one.told}")
-            how, since = self.options if self._counts_decide else counting(self.options), time.monotonic()
+            how, since = self.options if self.counts_decide else counting(self.options), time.monotonic()
             how = self._looking(how) if one == Configuration() else how
             self._counts[one] = self._measured(one, replace(how, repeat=False, quick=True))
             self._counting = time.monotonic() - since
@@ -296,7 +300,7 @@ class Session:
             span_of(self.base, "original", "latency", True), span_of(state, "patched", "latency")
         ):
             why = "it starts quickly, but each call is slower than eager"
-        elif is_less(now, was) or (not is_less(was, now) and self._compiles_faster(one)):
+        elif is_less(now, was) or (is_alike(was, now) and self._compiles_faster(one)):
             self._keep(one, state, now)
             return True
         if self.best is None and one.bundles and not self._is_wide:
@@ -305,7 +309,7 @@ class Session:
 
     def _compiles_faster(self, one: Configuration) -> bool:
         """Whether the first pass takes less time than that of what was best: what counts where the times are equal."""
-        if self._is_wide or self._counts_decide:
+        if self._is_wide or self.counts_decide:
             return False  # first passes of a concurrent round are not comparable
         was = self.cold.get(self.best.configuration if self.best else Configuration())
         now = self.cold.get(one)
