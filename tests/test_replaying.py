@@ -131,6 +131,9 @@ def test_what_comes_of_them_is_told_apart(tmp_path: Path) -> None:
         "patched raises elsewhere": (_record(ones), _record(None)),
         "values": (_record(ones), _record(other)),
         "gradients": (_record(ones, ones), _record(ones, other)),
+        "zeros": tuple(
+            {"leaves": [("output", ones)], "gradients": [("w", gradient)]} for gradient in (None, torch.zeros(2))
+        ),
         "dtype": (_record(ones), _record(ones.double())),
         "state": (_record(ones), _record(ones)),
         "a large argument": (
@@ -153,7 +156,7 @@ def test_what_comes_of_them_is_told_apart(tmp_path: Path) -> None:
     changes = [(number, name, name.endswith("elsewhere")) for number, name in enumerate(pairs, 1)]
     told = replayed({"folders": [str(tmp_path / "0"), str(tmp_path / "1")], "changes": changes})
     assert told["inputs"] == len(pairs) - 6  # one or both raise, nothing to compare, or no time for the patched code
-    assert told["raising"] == ["original raises"]
+    assert (told["raising"], told["zeros"]) == (["original raises"], ["zeros"])
     assert told["failing"] == ["patched raises elsewhere: raises ValueError"]
     assert [one.partition(":")[0] for one in told["different"]] == [
         "patched raises", "values", "gradients", "dtype", "state", "a large argument",

@@ -228,11 +228,12 @@ def replayed(job: Json) -> Json:
     """Compare what calls with changed inputs gave, original and patched.
 
     ``inputs``: those with which both ran, and could be compared; ``raising``: those with which only the original
-    raises; ``failing``: of another size, dtype or mode, those with which only patched code raises; ``different``: those
-    with which anything else is not the same, and what.
+    raises; ``failing``: of another size, dtype or mode, those with which only patched code raises; ``zeros``: those
+    with which gradients are zeros in place of none; ``different``: those with which anything else is not the same, and
+    what.
     """
     reference, own = (Path(folder) for folder in job["folders"])
-    inputs, raising, failing, different = 0, list[str](), list[str](), list[str]()
+    inputs, raising, failing, different, zeros = 0, list[str](), list[str](), list[str](), list[str]()
     for number, name, elsewhere in job["changes"]:
         file = f"pass1-call{number}.pt"
         if not (reference / file).exists() or not (own / file).exists():
@@ -248,9 +249,19 @@ def replayed(job: Json) -> Json:
             inputs += 1
             states = [_load(folder / f"pass1-state{number}.pt") for folder in (reference, own)]
             leaves = zip(_parted(a["leaves"]), _parted(b["leaves"]), strict=True)
-            pairs = (*leaves, (a["gradients"], b["gradients"]), states)
+            theirs, none = dict(b["gradients"]), {name for name, leaf in a["gradients"] if leaf is None}
+            graded = {name: None if name in none and _is_zero(leaf) else leaf for name, leaf in theirs.items()}
+            zeros += [name] * any(leaf is None and theirs[place] is not None for place, leaf in graded.items())
+            pairs = (*leaves, (a["gradients"], [*graded.items()]), states)
             different += [f"{name}: {said}" for said in islice(_beyond_rounding(*pairs), 1)]
-    return {"inputs": inputs, "raising": raising, "failing": failing, "different": different}
+    return {"inputs": inputs, "raising": raising, "failing": failing, "zeros": zeros, "different": different}
+
+
+def _is_zero(leaf: Any) -> bool:
+    """Whether a gradient moves nothing."""
+    if isinstance(leaf, dict):
+        return _is_zero(leaf["sample"]) and _is_zero(leaf["sums"])
+    return torch.is_tensor(leaf) and not bool(leaf.count_nonzero())
 
 
 def _is_opaque(leaf: tuple[str, Any]) -> bool:

@@ -263,12 +263,14 @@ class Replayed:
     """What changed inputs have shown. ``inputs``: how many ran in both. ``message``: why there is nothing, or "".
 
     ``raising``: the names of those with which only the original raises; ``failing``: of another size, dtype or mode,
-    those with which only what is patched raises; ``different``: what else differs, by input.
+    those with which only what is patched raises; ``zeros``: those with which gradients are zeros in place of none;
+    ``different``: what else differs, by input.
     """
 
     inputs: int
     raising: tuple[str, ...] = ()
     failing: tuple[str, ...] = ()
+    zeros: tuple[str, ...] = ()
     different: tuple[str, ...] = ()
     message: str = ""
 
@@ -279,6 +281,7 @@ class Replayed:
             return "not compared with changed inputs" + (f": {self.message}" if self.message else "")
         parts = [f"results {'differ' if self.different else 'equal'} with {self.inputs} changed inputs"]
         parts += [f"only the patched code fails with {', '.join(self.failing)}"] if self.failing else []
+        parts += [f"gradients are zeros in place of none with {', '.join(self.zeros)}"] if self.zeros else []
         parts += [f"only the original raises with {', '.join(self.raising)}"] if self.raising else []
         return "; ".join(parts)
 

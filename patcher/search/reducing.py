@@ -169,12 +169,12 @@ class Reducing(Candidates):
         known = [each for each in found if each is not None and not each.message]
         if not known or len(known) < len(found):
             return None
-        raising, failing, different = (
+        raising, failing, zeros, different = (
             tuple(name for each in known for name in getattr(each, part))
-            for part in ("raising", "failing", "different")
+            for part in ("raising", "failing", "zeros", "different")
         )
         inputs = sum(each.inputs for each in known)
-        return Replayed(inputs, raising, failing, different) if inputs or different else None
+        return Replayed(inputs, raising, failing, zeros, different) if inputs or different else None
 
 
 def _other_than(bundle: Bundle, kept: Sequence[Bundle]) -> list[Bundle]:

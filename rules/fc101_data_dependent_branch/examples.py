@@ -383,6 +383,56 @@ train = True
 """,
     ),
     Example(
+        title="how many there are is counted behind the write; a loop goes on where there is nothing to write",
+        before="""\
+class Cleaned(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(9, 4)
+        self.register_buffer("seen", torch.zeros(2))
+
+    def forward(self, ids):
+        h = self.embed(ids)
+        for i in range(2):
+            blank = ids == i
+            if blank.any():
+                h[blank] = 0
+                self.seen[i] += blank.sum()
+        for i in range(3, 5):
+            blank = ids == i
+            if not blank.any():
+                continue
+            h[blank] = 1
+        return h
+""",
+        after="""\
+class Cleaned(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(9, 4)
+        self.register_buffer("seen", torch.zeros(2))
+
+    def forward(self, ids):
+        h = self.embed(ids)
+        for i in range(2):
+            blank = ids == i
+            if torch.compiler.is_compiling() or blank.any():
+                h[blank] = 0
+                self.seen[i] += blank.sum()
+        for i in range(3, 5):
+            blank = ids == i
+            if not torch.compiler.is_compiling() and not blank.any():
+                continue
+            h[blank] = 1
+        return h
+""",
+        unsafe=True,
+        run="""\
+def make(): return Cleaned()
+calls = [(torch.tensor([[1, 0, 3], [3, 5, 1]]),), (torch.tensor([[1, 2], [4, 5]]),), (torch.tensor([[8, 8]]),)]
+""",
+    ),
+    Example(
         title="a tensor that a later call gets, which is not read, and may write into it",
         unsafe=True,
         before="""\

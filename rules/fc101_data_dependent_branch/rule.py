@@ -92,12 +92,14 @@ class DataDependentBranch(Rule):
 
 def _assumed(node: ast.If, facts: Facts) -> tuple[Fix, str] | None:
     """A branch that skips writes, or chooses what is kept; and what is assumed."""
-    if (
-        skipped := facts.ask(SkippingTests).of(node, facts.active.issuperset(DataDependentBranch.counts_on))
-    ) is not None:
-        compiling = facts.writing.spelling("torch.compiler.is_compiling", skipped)
+    skipping, regions = facts.ask(SkippingTests), facts.active.issuperset(DataDependentBranch.counts_on)
+    compiling = facts.writing.spelling("torch.compiler.is_compiling", node.test)
+    if (skipped := skipping.of(node, regions)) is not None:
         code = Code(f"{compiling}() or {{0}}", (skipped,))
         return Fix((Replace(skipped, code),), Applicability.UNSAFE), _NOTHING_SET
+    if skipping.going_on(node, regions):
+        code = Code(f"not {compiling}() and {{0}}", (node.test,))
+        return Fix((Replace(node.test, code),), Applicability.UNSAFE), _NOTHING_SET
     chosen = facts.ask(ChosenStates).of(node)
     return (_chosen(chosen, node, facts), _EITHER) if chosen is not None else None
 
@@ -112,7 +114,10 @@ def _last_resort(node: ast.If | ast.IfExp, message: str, why_not_merged: str, fa
     return Finding(node, message, fix, why_not_merged if fix is None else _ONE_FORM)
 
 
-_NOTHING_SET = "where the mask has no place set, to compute and write through it is no error and changes nothing"
+_NOTHING_SET = (
+    "where the mask has no place set, to compute and write through it is no error and changes nothing (gradients may "
+    "be zeros in place of none)"
+)
 _EITHER = (
     "both tensors have one shape, dtype and device, what is made ready can be made in any case, and nobody asks which "
     "of the two is kept"

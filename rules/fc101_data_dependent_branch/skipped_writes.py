@@ -1,4 +1,7 @@
-"""An ``if`` that only skips writes which would write nothing: ``if mask.any(): x[mask] = 0``."""
+"""An ``if`` that only skips writes which would write nothing: ``if mask.any(): x[mask] = 0``.
+
+Also one in a loop that goes on where there is nothing to write: ``if not mask.any(): continue``.
+"""
 
 from __future__ import annotations
 
@@ -35,10 +38,44 @@ class SkippingTests(Analysis):
         mask, turned = self._mask(reading[0]) if len(reading) == 1 else (None, False)
         if mask is None or values[-1] is not reading[0] or not self.presumed.boolean(mask):
             return None
-        text = ast.unparse(mask)
-        region = self.facts.ask(RowRegions).of(node.body[0]) if regions and not turned else None
-        whole = isinstance(region, RowRegion) and region.statements == tuple(node.body) and region.masks <= {text}
-        return reading[0] if whole or all(self._writes(s, text, turned) for s in node.body) else None
+        return reading[0] if self._skips(node.body, mask, turned, regions) else None
+
+    def going_on(self, node: ast.If, regions: bool) -> bool:
+        """Whether ``node`` goes on with the next round of a loop where nothing is set that the rest would write."""
+        block = self.syntax.block_of(node)
+        rest = block[block.index(node) + 1 :]
+        match node.test:
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                mask = self._reduced(operand, _COUNTS | {"any"})
+            case ast.Compare(left=left, ops=[ast.Eq()], comparators=[ast.Constant(value=0)]):
+                mask = self._reduced(left, _COUNTS)
+            case _:
+                mask = None
+        alone = len(node.body) == 1 and isinstance(node.body[0], ast.Continue) and not node.orelse
+        inside = isinstance(self.syntax.parents[node], ast.For) and bool(rest)
+        return mask is not None and alone and inside and self._skips(rest, mask, False, regions)
+
+    def _skips(self, body: list[ast.stmt], mask: ast.expr, turned: bool, regions: bool) -> bool:
+        """Whether statements write nothing where the mask has no place set."""
+        asked = self.facts.ask(RowRegions)
+        text, region = asked.spelled(mask), asked.of(body[0]) if regions and not turned else None
+        if isinstance(region, RowRegion) and region.masks <= {text}:
+            body = body[len(region.statements) :]
+        return all(self._writes(s, ast.unparse(mask), turned) or self._adds_count(s, text) for s in body)
+
+    def _adds_count(self, s: ast.stmt, text: str) -> bool:
+        """Whether ``s`` adds how many places are set."""
+        match s:
+            case ast.AugAssign(op=ast.Add(), value=value):
+                while (
+                    isinstance(value, ast.Call)
+                    and isinstance(value.func, ast.Attribute)
+                    and (value.func.attr in _CONVERTING)
+                ):
+                    value = value.func.value
+                mask = self._reduced(value, _COUNTS)
+                return mask is not None and self.facts.ask(RowRegions).spelled(mask) == text
+        return False
 
     def _mask(self, test: ast.expr) -> tuple[ast.expr | None, bool]:
         """The mask that has nothing set when ``test`` is false; and whether it is its opposite."""

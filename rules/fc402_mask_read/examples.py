@@ -455,6 +455,62 @@ train = True
         unsafe=True,
     ),
     Example(
+        title="experts with a weight for each row; what is added has all dimensions",
+        before="""\
+class Routed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.router = nn.Linear(4, 3)
+        self.experts = nn.ModuleList([nn.Linear(4, 4) for _ in range(3)])
+
+    def forward(self, x: torch.Tensor):
+        rows = x.reshape(-1, 4)
+        weights = self.router(rows).softmax(-1)
+        chosen = weights.topk(2, dim=-1).indices.view(*x.shape[:-1], 2)
+        out = torch.zeros_like(x)
+        for i, expert in enumerate(self.experts):
+            picked = (chosen == i).any(dim=-1)
+            flat = picked.view(-1)
+            own = rows[flat]
+            share = weights[flat, i].unsqueeze(1)
+            out[picked] += expert(own) * share
+        return out
+""",
+        after="""\
+class Routed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.router = nn.Linear(4, 3)
+        self.experts = nn.ModuleList([nn.Linear(4, 4) for _ in range(3)])
+
+    def forward(self, x: torch.Tensor):
+        rows = x.reshape(-1, 4)
+        weights = self.router(rows).softmax(-1)
+        chosen = weights.topk(2, dim=-1).indices.view(*x.shape[:-1], 2)
+        out = torch.zeros_like(x)
+        for i, expert in enumerate(self.experts):
+            picked = (chosen == i).any(dim=-1)
+            flat = picked.view(-1)
+            if torch.compiler.is_compiling():
+                own = rows.flatten(0, flat.dim() - 1).clone()
+                share = weights.flatten(0, flat.dim() - 1)[:, i].clone().unsqueeze(1)
+                _rows = out.flatten(0, picked.dim() - 1) + (expert(own) * share)
+                _picked = picked.reshape(_rows.shape[0], *[1] * (_rows.dim() - 1))
+                out.copy_(torch.where(_picked, _rows, out.flatten(0, picked.dim() - 1)).reshape(out.shape))
+            else:
+                own = rows[flat]
+                share = weights[flat, i].unsqueeze(1)
+                out[picked] += expert(own) * share
+        return out
+""",
+        run="""\
+def make(): return Routed()
+calls = [(torch.linspace(-1, 1, 4 * n * m).view(n, m, 4),) for n, m in ((2, 3), (1, 5), (2, 1))]
+train = True
+""",
+        unsafe=True,
+    ),
+    Example(
         title="norms, scattered",
         before="""\
 class Norms(nn.Module):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from patcher.facts.masks.row_regions import RowRegion
+from patcher.facts.masks.row_regions import RowRegion, parts
 from patcher.rule import Code, respelled
 
 _SIGNS: dict[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
@@ -13,7 +13,7 @@ _SIGNS: dict[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "
 
 def static(region: RowRegion, rows: str, picked: str) -> Iterator[Code]:
     """What ``region`` does, over all rows. ``rows``, ``picked``: names for rows and their mask."""
-    reads: dict[ast.AST, Code] = {r: Code("{0}.clone()", (_row_by_row(r.value, r.slice),)) for r in region.reads}
+    reads: dict[ast.AST, Code] = {r: _read(r) for r in region.reads}
     for step in region.steps:
         value = respelled(step.value, reads)
         if step.into is None:
@@ -25,6 +25,12 @@ def static(region: RowRegion, rows: str, picked: str) -> Iterator[Code]:
         yield Code(f"{picked} = {{0}}.reshape({rows}.shape[0], *[1] * ({rows}.dim() - 1))", (step.mask,))
         merged = Code(f"torch.where({picked}, {rows}, {{0}}).reshape({{1}}.shape)", (old, step.into))
         yield Code("{0} = {1}" if step.anew else "{0}.copy_({1})", (step.into, merged))
+
+
+def _read(r: ast.Subscript) -> Code:
+    mask, *others = parts(r.slice)
+    picked = f"[:, {', '.join(map(ast.unparse, others))}]" if others else ""
+    return Code(f"{{0}}{picked}.clone()", (_row_by_row(r.value, mask),))
 
 
 def _row_by_row(e: ast.expr, mask: ast.expr) -> Code:

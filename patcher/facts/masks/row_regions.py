@@ -12,9 +12,10 @@ from dataclasses import dataclass
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
+from patcher.facts.effects.unchanged import Unchanged
 from patcher.facts.masks.masked_reads import MaskedReads
 from patcher.facts.syntax.tree import FunctionNode
-from patcher.facts.syntax.written import short
+from patcher.facts.syntax.written import integer, short
 
 _CHANGES = (ast.Add, ast.Sub, ast.Mult, ast.Div)
 
@@ -57,7 +58,7 @@ class RowRegions(Analysis):
 
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts)
-        self.masked_reads = facts.ask(MaskedReads)
+        self.masked_reads, self.changed = facts.ask(MaskedReads), facts.ask(Unchanged).why_changed
 
     def of(self, statement: ast.stmt) -> RowRegion | str | None:
         """The region that ``statement`` starts; why there is none, or None.
@@ -97,11 +98,27 @@ class RowRegions(Analysis):
         return value is not None and any(self.read(n) for n in ast.walk(value))
 
     def read(self, node: ast.AST) -> bool:
-        """Whether ``node`` is ``x[mask]``, and fails for anything but a mask."""
+        """Whether ``node`` is ``x[mask]`` or ``x[mask, i]``, and fails for anything but a mask."""
         if not isinstance(node, ast.Subscript) or not isinstance(node.ctx, ast.Load):
             return False
-        read = self.masked_reads.of(node)
-        return read is not None and read.first and read.mask is node.slice and read.sure
+        read, (mask, *others) = self.masked_reads.of(node), parts(node.slice)
+        return read is not None and read.sure and read.mask is mask and all(map(self._is_same, others))
+
+    def _is_same(self, e: ast.expr) -> bool:
+        """Whether ``e`` picks the same of each row: a whole number, ``None`` or a slice of such."""
+        if isinstance(e, ast.Slice):
+            return all(part is None or self._is_same(part) for part in (e.lower, e.upper, e.step))
+        return isinstance(e, ast.Constant) or self.inference.of(e).python in ("int", "number")
+
+    def spelled(self, mask: ast.expr) -> str:
+        """How the mask is spelled whose rows ``mask`` picks, in their order: ``m`` for ``flat = m.view(-1)``."""
+        known = self.inference.definitions(mask) if isinstance(mask, ast.Name) else ()
+        one = next(iter(known)) if len(known) == 1 else None
+        match one.value if one is not None and one.how == "assign" and not one.path else None:
+            case ast.Call(func=ast.Attribute(value=ast.Name() as of, attr="view" | "reshape" | "flatten"), args=args):
+                if all(integer(size) == -1 for size in args) and not self.changed(of, of, mask):
+                    return of.id
+        return ast.unparse(mask)
 
     def _leaves(self, packed: set[str], taken: Sequence[ast.stmt], function: FunctionNode) -> bool:
         """Whether packed rows are read behind ``taken``, or may be."""
@@ -131,11 +148,11 @@ class _Region:
                     raise Refused(f"`{ast.unparse(mask)}` is not known to spread a mask over rows")
                 self._write(into, key, value, anew=True)
             case ast.Assign(targets=[ast.Subscript(value=ast.Name() as into, slice=at)], value=value):
-                self._write(into, ast.unparse(at), value)
+                self._write(into, self.regions.spelled(at), value, mask=at)
             case ast.AugAssign(target=ast.Subscript(value=ast.Name() as into, slice=at), op=op, value=value):
                 if not isinstance(op, _CHANGES):
                     raise Refused(f"`{short(s)}` changes rows in a way that is not known")
-                self._write(into, ast.unparse(at), value, op)
+                self._write(into, self.regions.spelled(at), value, op, mask=at)
             case ast.Assign(targets=[ast.Name() | ast.Tuple() as target], value=value):
                 names = target.elts if isinstance(target, ast.Tuple) else [target]
                 if not all(isinstance(n, ast.Name) for n in names):
@@ -148,7 +165,7 @@ class _Region:
         """How the one mask is spelled whose rows ``e`` is made of."""
         reads = [n for n in ast.walk(e) if isinstance(n, ast.Subscript) and self.regions.read(n)]
         inside = {n for r in reads for n in ast.walk(r)}
-        keys = {ast.unparse(r.slice) for r in reads}
+        keys = {self.regions.spelled(parts(r.slice)[0]) for r in reads}
         for n in ast.walk(e):
             if isinstance(n, ast.Name) and n.id in self.packed:
                 keys.add(self.packed[n.id])
@@ -164,9 +181,11 @@ class _Region:
             raise Refused(f"`{short(e)}` is not made of the rows of one mask")
         key = keys.pop()
         for r in reads:
-            if not _plain(r.slice) or not isinstance(r.value, (ast.Name, ast.Attribute, ast.Subscript)):
+            if not _plain(mask := parts(r.slice)[0]) or not isinstance(
+                r.value, ast.Name | ast.Attribute | ast.Subscript
+            ):
                 raise Refused(f"`{short(r)}` is not a plain name with a plain mask")
-            self.masks.setdefault(key, r.slice)
+            self.masks.setdefault(key, mask)
         self.reads |= dict.fromkeys(reads)
         return key
 
@@ -182,14 +201,25 @@ class _Region:
             raise Refused(f"the mask `{changed.pop()}` changes")
 
     def _write(
-        self, into: ast.Name, key: str, value: ast.expr, op: ast.operator | None = None, anew: bool = False
+        self,
+        into: ast.Name,
+        key: str,
+        value: ast.expr,
+        op: ast.operator | None = None,
+        anew: bool = False,
+        mask: ast.expr | None = None,
     ) -> None:
         if self._of(value) != key:
             raise Refused(f"what one mask selects goes where `{key}` says")
         self._changes((into.id,))
         if into.id in self.packed or not self.regions.inference.of(into).is_tensor:
             raise Refused(f"`{into.id}` is not known to be a tensor with all rows")
-        self.steps.append(Step(value, self.masks[key], (), into, op, anew))
+        self.steps.append(Step(value, mask or self.masks[key], (), into, op, anew))
+
+
+def parts(at: ast.expr) -> list[ast.expr]:
+    """Return what an index is made of, the mask first."""
+    return at.elts if isinstance(at, ast.Tuple) and at.elts else [at]
 
 
 def _scattered(s: ast.Assign) -> tuple[ast.Name, ast.expr, ast.expr] | None:
