@@ -123,14 +123,25 @@ def test_what_no_setting_takes_in_is_told_all_the_same() -> None:
     assert {"FC101", "FC102"} & codes(DECIDES, settings=(SCALARS, SHAPES))
 
 
-def test_a_project_may_set_it_for_the_whole_process() -> None:
-    assert "FC201" not in codes(READS, SET.format(value=True))
-    assert "FC201" not in codes(SET.format(value=True) + READS)
-    assert "FC201" not in codes(READS, "from torch._dynamo import config\n\nconfig.capture_scalar_outputs = True\n")
-    assert "FC201" in codes(READS, SET.format(value=False))
-    assert "FC201" in codes(READS, SET.format(value=True), SET.format(value=False))
-    assert "FC201" in codes(READS, SET.format(value="flags.capture"))
-    assert "FC201" in codes(READS, "import config\n\nconfig.capture_scalar_outputs = True\n")
+def test_a_project_sets_it_where_a_module_runs() -> None:
+    on, off, imports = SET.format(value=True), SET.format(value=False), "import net\n"
+    assert "FC201" not in codes(on + READS)
+    assert "FC201" not in codes(READS, imports + on)
+    assert "FC201" not in codes(
+        READS, imports + "from torch._dynamo import config\n\nconfig.capture_scalar_outputs = True\n"
+    )
+    assert "FC201" not in codes("import other0\n" + READS, on)
+    assert "FC201" not in codes("import other0\n" + READS, "import other1\n", on)
+    assert "FC201" in codes(READS, imports + off)
+    assert "FC201" in codes(READS, imports + on, imports + off)
+    assert "FC201" in codes(READS, imports + SET.format(value="flags.capture"))
+    assert "FC201" in codes(READS, imports + "import config\n\nconfig.capture_scalar_outputs = True\n")
+
+
+def test_what_another_program_sets_is_not_in_force() -> None:
+    on = SET.format(value=True)
+    assert "FC201" in codes(READS, on)
+    assert "FC201" in codes(READS, f"import net\n{on}", "import net\n")
 
 
 #: For each rule, ways in the table of what gets into a graph that stand for what it finds.

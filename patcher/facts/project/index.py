@@ -535,12 +535,10 @@ class Project:
         self._packages = {s.module.partition(".")[0] for s in self.modules.values()}
         self.doubts: set[str] = set()
         self.one_graph = False
-        self.dynamo: set[tuple[str, bool]] = set()
         for s in self.modules.values():
             self.foreign_stores |= s.foreign_stores
             self.doubts |= s.doubts
             self.one_graph |= s.one_graph
-            self.dynamo |= s.dynamo
             for c in s.classes:
                 name = f"{s.module}.{c.name}"
                 other_class = self._classes.get(name)
@@ -574,6 +572,26 @@ class Project:
     def scripted(self) -> list[ModuleSummary]:
         """The files that name what only code for TorchScript needs."""
         return [s for s in self.modules.values() if s.scripted]
+
+    @cached_property
+    def imported(self) -> dict[str, set[str]]:
+        """For each module those that it imports, or names of, with the packages above them."""
+        own, found = {s.module for s in self.modules.values()}, dict[str, set[str]]()
+        for s in self.modules.values():
+            named = (*s.imports, *s.starred, s.module)
+            parts = (name.split(".") for name in named)
+            above = {".".join(part[:n]) for part in parts for n in range(1, len(part) + 1)}
+            found.setdefault(s.module, set()).update(above & own)
+        return found
+
+    @cached_property
+    def importers(self) -> dict[str, set[str]]:
+        """For each module those that import it."""
+        found = dict[str, set[str]]()
+        for module, names in self.imported.items():
+            for name in names:
+                found.setdefault(name, set()).add(module)
+        return found
 
     @cached_property
     def hands(self) -> frozenset[tuple[str, str]]:
