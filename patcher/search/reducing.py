@@ -110,7 +110,8 @@ class Reducing(Candidates):
             self.best = None
             own = self._wrong_settings(whole, own, Reason(told.different[0], "different"))
             rest = replace(whole, settings=tuple(each for each in whole.settings if each not in own))
-            one = self._of([bundle for bundle in whole.bundles if self._is_right(bundle, rest)], rest)
+            why = told.different[0]
+            one = self._of([bundle for bundle in whole.bundles if self._is_right(bundle, rest, why)], rest)
         if one is not whole and (one.changed or one.settings) and not over:
             state = self._time(one)
             if is_verified(state) and self._consider(one, state):
@@ -150,11 +151,15 @@ class Reducing(Candidates):
             self._note(setting.told, why if told is None else Reason(told.different[0], "different"))
         return own
 
-    def _is_right(self, bundle: Bundle, whole: Configuration) -> bool:
-        """Whether changed inputs give the same with this fix alone; one that is not is dropped."""
+    def _is_right(self, bundle: Bundle, whole: Configuration, together: str) -> bool:
+        """Whether changed inputs give the same with this fix alone; one that is not is dropped.
+
+        ``together``: what was different with all of them.
+        """
         told = None if self._is_over(RESERVED) else self._replayed(self._of([bundle], whole))
         if told is None or told.different:
-            self._drop_for(bundle, _NOT_COMPARED if told is None else Reason(told.different[0], "different"))
+            unknown = Reason(f"not compared alone, for want of time; with the others: {together}", "not tried")
+            self._drop_for(bundle, unknown if told is None else Reason(told.different[0], "different"))
         return told is not None and not told.different
 
     def _replayed(self, one: Configuration) -> Replayed | None:
