@@ -134,6 +134,7 @@ def test_what_comes_of_them_is_told_apart(tmp_path: Path) -> None:
         "zeros": tuple(
             {"leaves": [("output", ones)], "gradients": [("w", gradient)]} for gradient in (None, torch.zeros(2))
         ),
+        "half precision": ({**_record(ones), "epsilon": 0.0078}, _record(ones + 0.02)),
         "dtype": (_record(ones), _record(ones.double())),
         "state": (_record(ones), _record(ones)),
         "a large argument": (

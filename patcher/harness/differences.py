@@ -11,7 +11,7 @@ import math
 import re
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -253,7 +253,8 @@ def replayed(job: Json) -> Json:
             graded = {name: None if name in none and _is_zero(leaf) else leaf for name, leaf in theirs.items()}
             zeros += [name] * any(leaf is None and theirs[place] is not None for place, leaf in graded.items())
             pairs = (*leaves, (a["gradients"], [*graded.items()]), states)
-            different += [f"{name}: {said}" for said in islice(_beyond_rounding(*pairs), 1)]
+            said = _beyond_rounding(pairs, a.get("epsilon", 0.0))
+            different += [f"{name}: {one}" for one in islice(said, 1)]
     return {"inputs": inputs, "raising": raising, "failing": failing, "zeros": zeros, "different": different}
 
 
@@ -269,11 +270,12 @@ def _is_opaque(leaf: tuple[str, Any]) -> bool:
     return isinstance(leaf[1], str) and leaf[1].startswith("<tensor that cannot be compared")
 
 
-def _beyond_rounding(*pairs: Sequence[Leaves]) -> Iterator[str]:
+def _beyond_rounding(pairs: Iterable[Sequence[Leaves]], epsilon: float) -> Iterator[str]:
+    """Yield what differs by more than rounding makes of it; ``epsilon``: of the type that was computed in."""
     for ours, theirs in pairs:
         figures = Figures()
         yield from (said.strip() for said in _apart(figures, ours, theirs, ""))
-        if figures.relative > max(ROUNDED, 16 * figures.epsilon):
+        if figures.relative > max(ROUNDED, 16 * max(figures.epsilon, epsilon)):
             yield f"{figures.worst.strip()}: differs by {figures.relative:.2g} relative to its largest value"
 
 

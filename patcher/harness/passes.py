@@ -199,15 +199,21 @@ class Run:
 
     def _guarded(self, number: int, call: Any) -> Any:
         try:
-            with self.precision if self.kind == "eager" else contextlib.nullcontext():
+            with self._noting(self.precision):
                 return run_step(self.case, self.model, self.runner, call, self.optimizer)
         except (Exception, SystemExit) as error:
             if status_of(error) == "error" and self.kind == "eager":
                 raise CaseError(f"{self.case.name}: call {number} raised {message_of(error)}") from error
             raise
 
-    def _save(self, save: int, number: int, call: Any, output: Any) -> str:
-        """Keep what a call returned, its arguments as it left them, and the gradients; the answer is their digest."""
+    def _noting(self, noted: precision.Noting) -> contextlib.AbstractContextManager[object]:
+        return noted if self.kind == "eager" else contextlib.nullcontext()
+
+    def _save(self, save: int, number: int, call: Any, output: Any, epsilon: float = 0.0) -> str:
+        """Keep what a call returned, its arguments as it left them, and the gradients; the answer is their digest.
+
+        ``epsilon``: of the coarsest type that it computed in, where that is not known otherwise.
+        """
         returned, given = list(leaves(output, "output")), [] if callable(call) else list(leaves(call, "argument"))
         shared = sharing([*returned, *given], [(f"model.{name}", t) for name, t in state_of(self.model).items()])
         gradients = {}
@@ -222,7 +228,7 @@ class Run:
         self.comparable |= bool(gradients) or any(leaf is not None for leaf in told)
         kept = on_host(named, self.most)
         gradients_kept = on_host(gradients.items(), min(self.most, TRAINED_ELEMENTS))
-        record = {"leaves": kept, "shared": shared, "gradients": gradients_kept}
+        record = {"leaves": kept, "shared": shared, "gradients": gradients_kept, "epsilon": epsilon}
         self._keep(f"pass{save}-call{number}.pt", record)
         return digest_all([*kept, *gradients_kept])
 
@@ -296,8 +302,10 @@ class Run:
         """Keep what the call gives, or that it raises; the answer is with what, or ""."""
         try:
             before = {name: (id(t), t._version) for name, t in self._watched().items()}
-            with change.around(self.model, self.device.type):
-                self._save(1, number, call, run_step(self.case, self.model, self.runner, call, self.optimizer))
+            noted = precision.Noting(parameters_of(self.model).values())
+            with change.around(self.model, self.device.type), self._noting(noted):
+                output = run_step(self.case, self.model, self.runner, call, self.optimizer)
+                self._save(1, number, call, output, noted.epsilon)
             written = {n: t for n, t in self._watched().items() if (id(t), t._version) != before.get(n)}
             changed = {n: t for n, t in written.items() if digest(t) != self.weights.get(n)}
             self._keep(f"pass1-state{number}.pt", on_host(changed.items(), self.most))

@@ -61,7 +61,7 @@ class Trial(Run):
                 break
         return told
 
-    def _save(self, save: int, number: int, call: Any, output: Any) -> str:
+    def _save(self, save: int, number: int, call: Any, output: Any, epsilon: float = 0.0) -> str:
         named = leaves(output, f"call {number} output")
         floats = [(name, leaf) for name, leaf in named if torch.is_tensor(leaf) and leaf.is_floating_point()]
         self.outputs.update(on_host(snapshot(floats)))
