@@ -1,14 +1,13 @@
 """Which expressions may hold a model that torch.compile has wrapped, itself or parts of it.
 
-What other files of the project do to it is known where a function of theirs is called, and where accelerate is told to
-compile what it prepares. Where a model is not wrapped after all, as without a flag, what is written for it gives the
-same object back: that it may be is enough. All about names was seen on torch 2.13 and accelerate 1.15.
+What other files of the project do to it is known where accelerate is told to compile what it prepares. Where a model is
+not wrapped after all, as without a flag, what is written for it gives the same object back: that it may be is enough.
+All about names was seen on torch 2.13 and accelerate 1.15.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -16,7 +15,7 @@ from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
 from patcher.facts.compiling.sites import CompileSite, CompileSites
 from patcher.facts.flow.definitions import Definition
-from patcher.facts.project.index import FunctionSummary, ModuleSummary
+from patcher.facts.project.index import ModuleSummary
 from patcher.facts.project.wrapping import tells_dynamo
 from patcher.facts.syntax.tree import dotted, last_name
 from patcher.facts.syntax.written import all_parameters
@@ -95,17 +94,6 @@ class Wrapped(Analysis):
     @property
     def _calls(self) -> list[ast.Call]:
         return [c for c in self.syntax.by_type[ast.Call] if isinstance(c, ast.Call)]
-
-    @cached_property
-    def _wrapping(self) -> list[tuple[ast.Call, str, FunctionSummary]]:
-        """Calls of functions in other files that wrap what they are given, or parts of it."""
-        found = []
-        for call in self._calls:
-            for name in self.callees.of(call):
-                summary = self.project.function(name) if self.callees.here(name) is None else None
-                if summary is not None and summary.wraps:
-                    found.append((call, name, summary))
-        return found
 
     def of(self, model: ast.expr) -> Wraps:
         """The calls that may have wrapped what ``model`` holds where it stands; none where it is not known to be."""
@@ -190,14 +178,10 @@ class Wrapped(Analysis):
         return _parts(found) if plain or (name == "getattr" and self.speaks_of_it(call)) else found
 
     def _returned(self, call: ast.Call, depth: int) -> Wraps:
-        """What a function of the project returns, and of which class it is."""
+        """What a function of the file returns, and of which class it is."""
         found = set(self._of_class(call))
-        for name in self.callees.of(call):
-            function = self.callees.here(name)
-            summary = self.project.function(name) if function is None else None
-            if summary is not None and "torch.compile" in summary.returns:
-                found.add(Wrap(call.lineno, inside=False, where=f"`{name.rpartition('.')[2]}` (line {call.lineno})"))
-            if function is not None and not self.speaks_of_it(function):
+        for function in filter(None, map(self.callees.here, self.callees.of(call))):
+            if not self.speaks_of_it(function):
                 values = (r.value for r in self.syntax.by_type[ast.Return] if self.syntax.function_of(r) is function)
                 found |= {w for v in values if v is not None for w in self._of(v, depth)}
         return frozenset(found)
@@ -237,15 +221,11 @@ class Wrapped(Analysis):
     # --- parts of the model -----------------------------------------------------------------------------------------
 
     def _inside(self, e: ast.expr) -> Wraps:
-        """Calls that wrap blocks of what ``e`` holds, by its name: in this file, or in a function of another."""
+        """Calls that wrap blocks of what ``e`` holds, by its name."""
         root = ast.unparse(_root(e))
-        found = {Wrap(s.node.lineno, inside=True) for s in self.sites if root != "self" and root in self._roots(s)}
-        for call, name, summary in self._wrapping:
-            given = (n for a in _arguments(call, summary) for n in ast.walk(a) if isinstance(n, ast.Attribute))
-            if any(ast.unparse(n).startswith(f"{ast.unparse(e)}.") for n in given):
-                where = f"`{name.rpartition('.')[2]}` (line {call.lineno})"
-                found.add(Wrap(call.lineno, inside=True, where=where))
-        return frozenset(found) | self._of_class(e)
+        sites = (s for s in self.sites if root != "self" and root in self._roots(s))
+        found = frozenset(Wrap(s.node.lineno, inside=True) for s in sites)
+        return found | self._of_class(e)
 
     def _of_class(self, e: ast.expr) -> Wraps:
         """Those by which a class of this file wraps parts of its own instances."""
@@ -276,13 +256,6 @@ class Wrapped(Analysis):
         definitions = self.callees.inference.definitions(root)
         given = [g for d in definitions for g in (self.callees.given(d) if d.how == "parameter" else [d.value])]
         return {root.id, *(n.id for g in given if g is not None for n in ast.walk(g) if isinstance(n, ast.Name))}
-
-
-def _arguments(call: ast.Call, summary: FunctionSummary) -> Iterator[ast.expr]:
-    """What ``call`` hands over for the parameters, parts of which are wrapped."""
-    names = summary.positional[1:] if "." in summary.qualname else summary.positional
-    yield from (a for n, a in zip(names, call.args, strict=False) if n in summary.wraps)
-    yield from (k.value for k in call.keywords if k.arg in summary.wraps)
 
 
 def _parts(wraps: Wraps) -> Wraps:

@@ -32,7 +32,7 @@ from patcher.facts.project.scripted import prepared, scripted
 from patcher.facts.project.tensor_fields import said_tensors
 from patcher.facts.project.threads import is_handed_over
 from patcher.facts.project.touches import Touch, Touches
-from patcher.facts.project.wrapping import accelerated, wrapped_parts
+from patcher.facts.project.wrapping import accelerated
 from patcher.facts.syntax.classes import pairs, registered
 from patcher.facts.syntax.imports import imported_from
 from patcher.facts.syntax.packages import module_name
@@ -56,7 +56,7 @@ class FunctionSummary:
     ``decorated``: by more than Python's own decorators and torch's. ``elsewhere``: what it mentions only to hand it to
     another thread or process, or for a parameter of that name. ``documented``: the errors that its docstring, or that
     of its class, names.
-    ``wraps``: the parameters, parts of which torch.compile wraps. ``grows``: as `grown_dims` has them. ``offsets``: as
+    ``grows``: as `grown_dims` has them. ``offsets``: as
     `offset_parameters` has them.
     """
 
@@ -73,7 +73,6 @@ class FunctionSummary:
     keywords: tuple[str, ...] = ()
     elsewhere: frozenset[str] = frozenset()
     documented: frozenset[str] = frozenset()
-    wraps: frozenset[str] = frozenset()
     grows: frozenset[int] = frozenset()
     offsets: frozenset[str] = frozenset()
 
@@ -192,7 +191,6 @@ class _Collector:
         self.compiled: set[str] = set()
         self.stacked: set[str] = set()
         self.one_graph = False
-        self.wraps = False
         self.mentions: defaultdict[ast.AST | None, set[str]] = defaultdict(set)
         self.classes_read: defaultdict[str, list[ast.expr]] = defaultdict(list)
         self.here: defaultdict[ast.AST | None, set[str]] = defaultdict(set)
@@ -354,7 +352,6 @@ class _Collector:
         return tuple(self.summaries())
 
     def summaries(self) -> Iterator[FunctionSummary]:
-        self.wraps = any(last_name(c.func) == "compile" for c in self.syntax.by_type[ast.Call])
         for node in self.syntax.functions:
             qualname, method = self.syntax.qualname(node), isinstance(self.syntax.parents[node], ast.ClassDef)
             if qualname is None:
@@ -375,7 +372,6 @@ class _Collector:
                 tuple(a.arg for a in node.args.kwonlyargs),
                 frozenset(self.mentions[node] - self.here[node]),
                 documented(node, self.syntax),
-                wrapped_parts(nodes, self.resolve, self.parameters(node)) if self.wraps else frozenset(),
                 grown_dims(node, (n for n in nodes if isinstance(n, ast.Call)), self.syntax),
                 offset_parameters(node, self.syntax),
             )
