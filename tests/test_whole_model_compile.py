@@ -10,7 +10,8 @@ import pytest
 
 from patcher.edit.engine import patch
 from patcher.facts.project.block_lists import BlockList
-from patcher.facts.project.index import Project, summarise
+from patcher.facts.project.index import Project
+from patcher.facts.project.summarising import summarise
 from patcher.settings import Settings, TorchSetting
 from rules import load_rules
 

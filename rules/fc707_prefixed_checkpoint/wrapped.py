@@ -15,7 +15,7 @@ from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
 from patcher.facts.compiling.sites import CompileSite, CompileSites
 from patcher.facts.flow.definitions import Definition
-from patcher.facts.project.index import ModuleSummary
+from patcher.facts.project.summaries import ModuleSummary
 from patcher.facts.project.wrapping import tells_dynamo
 from patcher.facts.syntax.tree import dotted, last_name
 from patcher.facts.syntax.written import all_parameters

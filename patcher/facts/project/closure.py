@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections import defaultdict
 from collections.abc import Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from patcher.facts.flow.fixpoint import reach
+from patcher.facts.flow.kept import kept
 from patcher.facts.project.does import ANYTHING, NOTHING, Does
 from patcher.facts.tables import call_effects as tables
 from patcher.facts.tables import torch_api as api
 
 if TYPE_CHECKING:
-    from patcher.facts.project.index import FunctionSummary, Project
+    from patcher.facts.project.index import Project
+    from patcher.facts.project.summaries import FunctionSummary
 
 
 _WRITES = Does(writes=True)
@@ -25,18 +30,10 @@ class Closure:
 
     def __init__(self, project: Project) -> None:
         self.project = project
-        self._known: dict[str, Does] = {}
-        self._behind: dict[str, Does] = {}
-        self._mentioned: dict[str, frozenset[str]] = {}
 
+    @kept
     def of(self, function: str) -> Does:
         """What a call of the dotted function or method of the project may do; ``calls`` is empty."""
-        known = self._known.get(function)
-        if known is None:
-            known = self._known[function] = self._gather(function)
-        return known
-
-    def _gather(self, function: str) -> Does:
         first = self.project.function(function)
         total, stack, seen = NOTHING, [function], {function}
         while stack and not total.runs:
@@ -209,21 +206,18 @@ class Closure:
             found.update(new)
         return frozenset(found)
 
+    @kept
     def mentioned(self, function: str) -> frozenset[str]:
         """All that the function mentions, and the functions of the project that it may call, as summaries have it."""
-        known = self._mentioned.get(function)
-        if known is None:
-            seen, stack, found = {function}, [function], set[str]()
-            while stack:
-                name = stack.pop()
-                summary = self.project.function(name)
-                for mention in summary.mentions if summary is not None else ():
-                    found.add(mention)
-                    more = self.project.named(mention, name.rpartition(".")[0])
-                    stack += [m for m in more if m not in seen]
-                    seen.update(more)
-            known = self._mentioned[function] = frozenset(found)
-        return known
+        functions = reach([function], lambda f: [m for n in self._mentions(f) for m in self._named(n, f)])
+        return frozenset(mention for f in functions for mention in self._mentions(f))
+
+    def _mentions(self, function: str) -> frozenset[str]:
+        summary = self.project.function(function)
+        return summary.mentions if summary is not None else frozenset()
+
+    def _named(self, mention: str, function: str) -> list[str]:
+        return self.project.named(mention, function.rpartition(".")[0])
 
     def changing(self, names: Iterable[str]) -> bool:
         """Whether a method or property of one of ``names``, or what it calls on itself, says that it changes something.
@@ -253,15 +247,10 @@ class Closure:
                 seen.update(more)
         return False
 
+    @kept
     def behind(self, name: str) -> Does:
         """What the methods and properties called ``name``, of any class of the project, do taken together."""
-        known = self._behind.get(name)
-        if known is None:
-            known = NOTHING
-            for method in self.project.named_methods(name):
-                known |= self.of(method)
-            self._behind[name] = known
-        return known
+        return functools.reduce(operator.or_, map(self.of, self.project.named_methods(name)), NOTHING)
 
 
 def _mentioned(summary: FunctionSummary) -> frozenset[str]:

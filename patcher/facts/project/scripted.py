@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 import builtins
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from patcher.facts.flow.fixpoint import reach
-from patcher.facts.syntax.tree import Syntax, dotted
+from patcher.facts.syntax.tree import Syntax
 
 #: What only code that TorchScript compiles needs.
 _PREPARING = frozenset(
