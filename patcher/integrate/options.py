@@ -182,7 +182,7 @@ def options_of(module: str, sources: Sources, line: CommandLine, beyond: Command
         raise RefusedError(at(source, by, message))
     if not parsers and configurations.all:
         return Options(module, line, None, commands, configurations, _given(configurations.all, sources))
-    parser = _parser(parsers, line, beyond, sources, configurations)
+    parser = _parser(parsers, line, beyond, sources)
     return Options(module, line, parser, commands, configurations, _spread(line, beyond, configurations, sources))
 
 
@@ -216,11 +216,6 @@ def _spread(
 
 def _refuse_command(command: Command) -> None:
     source, function = command.source, command.function
-    if command.library == "typer":
-        names = ", ".join(name for name, *_ in _FIELDS)
-        raise RefusedError(
-            at(source, function, f"a command of typer: give it the parameters {names}, and compile by them")
-        )
     for decorator in command.foreign:
         message = (
             f"what `{ast.unparse(decorator)}` gives may not take {', '.join(OPTIONS)}: put it above the command, "
@@ -233,11 +228,9 @@ def _refuse_command(command: Command) -> None:
         )
 
 
-def _parser(
-    parsers: Sequence[Parser], line: CommandLine, beyond: CommandLine, sources: Sources, configurations: Configurations
-) -> Parser:
+def _parser(parsers: Sequence[Parser], line: CommandLine, beyond: CommandLine, sources: Sources) -> Parser:
     if not parsers:
-        raise RefusedError(*without_parser(line, beyond, sources, configurations))
+        raise RefusedError(*without_parser(line, beyond, sources))
     if len(parsers) > 1:
         raise RefusedError(
             *(
@@ -263,24 +256,17 @@ def _parser(
     return parser
 
 
-def without_parser(
-    line: CommandLine, beyond: CommandLine, sources: Sources, configurations: Configurations
-) -> list[Remark]:
+def without_parser(line: CommandLine, beyond: CommandLine, sources: Sources) -> list[Remark]:
     """What to do where no parser is seen that takes arguments."""
-    for source, call in configurations.of_functions:
-        message = (
-            f"`{ast.unparse(call.func)}` makes options of the parameters of a function: give that the parameters "
-            f"{_NAMES}, and compile by them"
-        )
-        return [at(source, call, message)]
     for source, call in line.others:
         message = f"`{ast.unparse(call.func)}` fills classes: give one of them the fields {_NAMES}, and compile by them"
         return [at(source, call, message)]
     if beyond.parsers:
         return [at(p.source, p.call, "the parser is made here: give this file as well") for p in beyond.parsers]
     message = (
-        "no argparse.ArgumentParser is made here: give the file that makes it as well; a script without one needs a "
-        "setting of its own, and where the model is ready `if` that is set `model.compile()`"
+        "no argparse.ArgumentParser is made here: give the file that makes it as well; a script without one, as of "
+        f"typer, fire or jsonargparse, needs settings of its own ({_NAMES}), and where the model is ready "
+        "`if` the first is set `model.compile()`"
     )
     return [Remark(sources.all[0].path, 0, message)]
 

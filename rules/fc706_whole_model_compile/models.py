@@ -12,7 +12,6 @@ from patcher.facts.compiling.by_blocks import Template
 from patcher.facts.compiling.repeated import RepeatedBlocks
 from patcher.facts.compiling.sites import CompileSite, CompileSites
 from patcher.facts.compiling.swapping import BlockSwapping
-from patcher.facts.flow.definitions import Definition
 from patcher.facts.project.block_lists import BlockList
 from patcher.facts.syntax.tree import dotted, last_name
 from patcher.facts.values.callees import Callees
@@ -96,28 +95,11 @@ class WholeModels(Analysis):
             return site.cls, ("{0}", (site.held,))
         if not isinstance(site.model, ast.Name):
             return None
-        found = [self._wrapped(value, path, site.held) for value, path in self._given(site.model)]
+        given = self.sites.assigned(site.model)
+        if self.syntax.function_of(site.model) is None:  # the last one, where one follows the other
+            given = given[-1:]
+        found = [self._wrapped(value, path, site.held) for value, path in given]
         return found[0] if len(found) == 1 else None
-
-    def _given(self, name: ast.Name) -> list[tuple[ast.expr | None, tuple[int, ...]]]:
-        """What may have been assigned to ``name``, and the place in it."""
-        if self.syntax.function_of(name) is not None:
-            definitions: frozenset[Definition] = self.callees.inference.definitions(name)
-            return [(d.value if d.how == "assign" else None, d.path) for d in definitions]
-        last: tuple[ast.expr | None, tuple[int, ...]] | None = None
-        line = 0
-        for store in self.syntax.by_type[ast.Name]:
-            assert isinstance(store, ast.Name)
-            if store.id != name.id or isinstance(store.ctx, ast.Load) or store.lineno >= name.lineno:
-                continue
-            statement = self.syntax.statement_of(store)
-            straight = statement in self.syntax.tree.body and isinstance(statement, ast.Assign)
-            target = statement.targets[0] if isinstance(statement, ast.Assign) else None
-            value = statement.value if isinstance(statement, ast.Assign) and straight else None
-            path = (target.elts.index(store),) if isinstance(target, ast.Tuple) and store in target.elts else ()
-            if store.lineno > line:
-                last, line = (value, path), store.lineno
-        return [last] if last is not None else []
 
     def _wrapped(self, value: ast.expr | None, path: tuple[int, ...], held: ast.expr) -> tuple[str, Template] | None:
         """``accelerator.prepare(model, optimizer)`` and ``DDP(model)`` give other modules around the model."""

@@ -115,7 +115,7 @@ class Places(Analysis):
         for s in self.syntax.by_type[ast.Assign]:
             match s.targets:
                 case [ast.Subscript(value=ast.Name(id=name))] if name == e.id:
-                    if around is self.syntax.function_of(s) or around in self.syntax.ancestors(s):
+                    if around is self.syntax.function_of(s) or any(p is around for p in self.syntax.ancestors(s)):
                         found.append(s.value)
         return [*found, *loops]
 
@@ -124,7 +124,11 @@ class Places(Analysis):
         function, around = self.syntax.function_of(held), set(self.syntax.ancestors(held))
         same = (n for n in self.syntax.by_type[ast.Name] if n.id == held.id and self.syntax.function_of(n) is function)
         statements = (p for n in same for p in self.syntax.ancestors(n) if isinstance(p, ast.stmt) and p not in around)
-        return any(self.wrapped.speaks_of_it(s) for s in dict.fromkeys(statements) if function not in ast.walk(s))
+        return any(
+            self.wrapped.speaks_of_it(s)
+            for s in dict.fromkeys(statements)
+            if all(n is not function for n in ast.walk(s))
+        )
 
     def _returns(self, function: FunctionNode) -> list[ast.expr]:
         own = (r for r in self.syntax.by_type[ast.Return] if self.syntax.function_of(r) is function)

@@ -43,8 +43,7 @@ class SettingPlaces(Analysis):
         super().__init__(facts)
         calls = facts.ask(CompileSites).calls
         compiling = (call for call in calls if call.kind in _COMPILING and isinstance(call.node, ast.expr))
-        self._measured = facts.ask(MeasuredModels)
-        self._sites = [call for call in compiling if not self._measured.is_another(call.node)]
+        self._sites = [call for call in compiling if not facts.ask(MeasuredModels).is_another(call.node)]
         self._set = [call for call in calls if call.kind == "setting"]
         asked = facts.settings.torch_settings
         self._lines = [s for s in asked if s.kind in ("config", "member")]
@@ -75,10 +74,6 @@ class SettingPlaces(Analysis):
             if not lines and not given:
                 continue
             told = (*lines, *given)
-            if (line := self._measured.beside(call.node)) is not None:
-                why = f"which model this compiles is not seen; the one that was measured is compiled in line {line}"
-                yield Written(call.node, told, why_not=why)
-                continue
             if not self.syntax.alone(anchor) and lines:
                 yield Written(call.node, told, why_not="there is no place for a line before it")
                 continue

@@ -271,7 +271,7 @@ class Catching:
     @cached_property
     def _home(self) -> dict[str, str]:
         """Function -> the module that it is in."""
-        return {f"{s.module}.{f.qualname}": s.module for s in self.project.modules.values() for f in s.functions}
+        return {name: s.module for name, s in self.project.home.items()}
 
     @cached_property
     def _handed_on(self) -> frozenset[str]:

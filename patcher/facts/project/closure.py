@@ -81,10 +81,6 @@ class Closure:
         for name, summary in project.functions() if found else ():
             for mention in _mentioned(summary):
                 mentioning[mention.rpartition(".")[2]].append((name, mention))
-        parts: defaultdict[str, set[str]] = defaultdict(set)
-        for _, c in project.classes() if found else ():
-            for attribute, cls in c.built:
-                parts[cls].add(attribute)
         stack = list(found)
         while stack:
             function = stack.pop()
@@ -92,7 +88,7 @@ class Closure:
             words = {last}
             if last in _WAYS and project.known_class(owner) is not None:
                 family, _ = project.family(owner)
-                words |= {word for c in family for word in (c.rpartition(".")[2], *parts[c])}
+                words |= {word for c in family for word in (c.rpartition(".")[2], *project.holding[c])}
             callers = [(caller, mention) for word in words for caller, mention in mentioning[word]]
             for caller, mention in callers:
                 # A constructor that gets there by another function does so with the parts that it makes.
@@ -102,17 +98,12 @@ class Closure:
                     stack.append(caller)
         return frozenset(found)
 
-    @cached_property
-    def _home(self) -> dict[str, str]:
-        """Function -> the module that it is in."""
-        return {f"{s.module}.{f.qualname}": s.module for s in self.project.modules.values() for f in s.functions}
-
     def _run_by(self, mention: str, caller: str) -> list[str]:
         """What may run where ``caller`` mentions a function, a class, or a part of a module."""
-        found = self.callees(mention, caller.rpartition(".")[0], caller) or []
+        found, home = self.callees(mention, caller.rpartition(".")[0], caller) or [], self.project.home
         if mention.startswith("."):  # of a class that can be met there
-            seen = self.project.seen_by(self._home.get(caller, ""))
-            found = [m for m in found if self._home.get(m) in seen]
+            seen = self.project.seen_by(home[caller].module if caller in home else "")
+            found = [m for m in found if m in home and home[m].module in seen]
         if self.project.known_class(mention) is not None:  # what is made of it is for calling
             found = [*found, *(m for way in _WAYS for m in self.project.inherited(mention, way))]
         return found

@@ -148,6 +148,19 @@ class Project:
         return dict(found)
 
     @cached_property
+    def home(self) -> dict[str, ModuleSummary]:
+        """Function -> the file that it is in."""
+        return {f"{s.module}.{f.qualname}": s for s in self.modules.values() for f in s.functions}
+
+    @cached_property
+    def holding(self) -> defaultdict[str, set[str]]:
+        """For each class, the attributes that hold an instance of it somewhere."""
+        found: defaultdict[str, set[str]] = defaultdict(set)
+        for attribute, cls in (pair for c in self._classes.values() for pair in c.built):
+            found[cls].add(attribute)
+        return found
+
+    @cached_property
     def attributes(self) -> Attributes:
         """Who sets attributes, and writes into what they hold."""
         return Attributes(self)
@@ -326,8 +339,7 @@ class Project:
 
     @cached_property
     def _reached_with_torch(self) -> set[str]:
-        home = {f"{s.module}.{f.qualname}": s for s in self.modules.values() for f in s.functions}
-        started = (n for n in self._starts if n in home and self._has_torch(n, home[n]))
+        started = (n for n in self._starts if n in self.home and self._has_torch(n, self.home[n]))
         return Reaching(self).functions([*self._told, *started])
 
     def _has_torch(self, function: str, module: ModuleSummary) -> bool:
@@ -401,7 +413,6 @@ class Project:
 
     def _compiled_first(self) -> Iterator[str]:
         """The functions that are compiled as they stand: ``forward`` of modules, and what something compiles."""
-        home = {f"{s.module}.{f.qualname}": s for s in self.modules.values() for f in s.functions}
         for name, c in self._classes.items():
             if "forward" in c.methods and self.is_module_class(name) and name not in self._steps:
                 yield f"{name}.forward"
@@ -412,7 +423,7 @@ class Project:
                     yield what
                     continue
                 near = self._visible(s)
-                yield from (m for m in self._by_method.get(what[1:], ()) if home[m].module in near)
+                yield from (m for m in self._by_method.get(what[1:], ()) if self.home[m].module in near)
 
     @cached_property
     def _steps(self) -> frozenset[str]:

@@ -31,7 +31,7 @@ class Reaching:
 
     def __init__(self, project: Project) -> None:
         self.project = project
-        self.home = {f"{s.module}.{f.qualname}": s for s in project.modules.values() for f in s.functions}
+        self.home = project.home
         self.aliases: defaultdict[str, list[str]] = defaultdict(list)
         for s in project.modules.values():
             for name, what in s.given:

@@ -136,8 +136,9 @@ class Touches:
             self._bind(n.target, element_of(n.iter))
         for n in (n for n in by_type[ast.AugAssign] if isinstance(n.op, _JOINING)):
             self._bind(n.target, ast.BinOp(n.value, n.op, n.value))
-        for n in (n for n in by_type[ast.withitem] if n.optional_vars is not None):
-            self._bind(n.optional_vars, n.context_expr)
+        for n in by_type[ast.withitem]:
+            if n.optional_vars is not None:
+                self._bind(n.optional_vars, n.context_expr)
         for n in by_type[ast.Call]:
             given = [*n.args, *(k.value for k in n.keywords)]
             match n.func:

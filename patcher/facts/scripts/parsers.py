@@ -69,8 +69,8 @@ class CommandLine:
         for source, call in self._adding():
             dest = [k.value for k in call.keywords if k.arg == "dest"]
             for given in (*call.args, *dest):
-                for name in texts(source, given) or ():
-                    found.setdefault("--" + name.lstrip("-").replace("-", "_"), (source, call))
+                if isinstance(given, ast.Constant):
+                    found.setdefault("--" + str(given.value).lstrip("-").replace("-", "_"), (source, call))
         return found
 
     @cached_property
@@ -79,7 +79,7 @@ class CommandLine:
         return tuple(
             (source, call)
             for source, call in self._adding()
-            if any(isinstance(e, ast.Starred) or texts(source, e) is None for e in call.args)
+            if not all(isinstance(e, ast.Constant) for e in call.args)
             or (not call.args and any(k.arg is None for k in call.keywords))
         )
 
@@ -248,10 +248,7 @@ class CommandLine:
                     yield from self._in_parts(source, statement, target)
                     text = dotted(target.elts[0]) if first and isinstance(target, ast.Tuple) else dotted(target)
                     if text is not None and (first or self._is_read(source, statement.value, held)):
-                        key = (source.bindings.scope(statement), text)
-                        if statement not in self._stored.setdefault(key, []):
-                            self._stored[key].append(statement)
-                        yield key
+                        yield self._noted(source, statement, text)
 
     def _read_parts(self, source: Source, function: FunctionNode, held: set[tuple[ast.AST, str]]) -> set[int]:
         """The places of what was read in the tuples that ``function`` returns."""
@@ -270,10 +267,14 @@ class CommandLine:
             for i in set.intersection(*places) if places else ():
                 text = dotted(target.elts[i]) if i < len(target.elts) else None
                 if text is not None and not any(isinstance(e, ast.Starred) for e in target.elts):
-                    key = (source.bindings.scope(statement), text)
-                    if statement not in self._stored.setdefault(key, []):
-                        self._stored[key].append(statement)
-                    yield key
+                    yield self._noted(source, statement, text)
+
+    def _noted(self, source: Source, statement: ast.Assign, text: str) -> tuple[ast.AST, str]:
+        """Note that ``statement`` gives the name ``text`` what was read."""
+        key = (source.bindings.scope(statement), text)
+        if statement not in self._stored.setdefault(key, []):
+            self._stored[key].append(statement)
+        return key
 
     def _parameters(self, held: set[tuple[ast.AST, str]]) -> Iterator[tuple[ast.AST, str]]:
         """Parameters to which all calls that are seen give what was read."""
@@ -406,45 +407,3 @@ def _adds(source: Source, e: ast.expr, depth: int = 4) -> bool:
         made = imported(source.syntax, e.func) == "functools.partial"
         return made and bool(e.args) and _adds(source, e.args[0], depth - 1)
     return isinstance(e, ast.Name) and any(_adds(source, v, depth - 1) for v in source.bindings.values(e))
-
-
-def texts(source: Source, e: ast.expr, depth: int = 4) -> tuple[str, ...] | None:
-    """The texts that ``e`` may be; None where that is not seen. Written, put together, or gone through by a loop."""
-    if depth == 0:
-        return None
-    match e:
-        case ast.Constant(value=value):
-            return (str(value),)
-        case ast.FormattedValue(value=value, format_spec=None):
-            return texts(source, value, depth)
-        case ast.JoinedStr(values=values):
-            return _together([texts(source, v, depth) for v in values])
-        case ast.BinOp(left=left, op=ast.Add(), right=right):
-            return _together([texts(source, left, depth), texts(source, right, depth)])
-        case ast.Name():
-            loops = [n for n in source.syntax.ancestors(e) if isinstance(n, (ast.For, ast.AsyncFor))]
-            over = next((n.iter for n in loops if dotted(n.target) == e.id), None)
-            each = [over] if over is not None else source.bindings.values(e)
-            held = [_entries(source, v, depth) if over is not None else texts(source, v, depth - 1) for v in each]
-            known = [t for t in held if t is not None]
-            return tuple(t for found in known for t in found) if held and len(known) == len(held) else None
-    return None
-
-
-def _entries(source: Source, e: ast.expr, depth: int) -> tuple[str, ...] | None:
-    """The texts that a loop over ``e`` goes through."""
-    if isinstance(e, ast.Name):
-        values = source.bindings.values(e)
-        return _entries(source, values[0], depth - 1) if depth and len(values) == 1 else None
-    entries = e.elts if isinstance(e, (ast.List, ast.Tuple, ast.Set)) else e.keys if isinstance(e, ast.Dict) else None
-    if entries is None:
-        return None
-    found = [texts(source, entry, depth - 1) if entry is not None else None for entry in entries]
-    return tuple(t for f in found if f is not None for t in f) if all(f is not None for f in found) else None
-
-
-def _together(parts: list[tuple[str, ...] | None]) -> tuple[str, ...] | None:
-    found: tuple[str, ...] | None = ("",)
-    for part in parts:
-        found = None if found is None or part is None else tuple(a + b for a in found for b in part)
-    return found
