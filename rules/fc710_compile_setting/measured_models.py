@@ -16,14 +16,18 @@ class MeasuredModels(Analysis):
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts)
         known = facts.project.classes() if facts.settings.models else ()
-        self._models = {name for name, _ in known if any(_same(name, model) for model in facts.settings.models)}
-        self._parts = reach(self._models, self._made)
+        models = facts.settings.models
+        self._measured = frozenset(name for name, _ in known if any(_same(name, model) for model in models))
+        self._parts: set[str] = reach(self._measured, self._made)
 
     def is_another(self, node: ast.AST) -> bool:
         """Whether the site at ``node`` compiles a model that was not measured: of a known class, and no part of it."""
         site = self.facts.ask(CompileSites).at(node)
-        cls = self._class(site) if site is not None and self.facts.settings.models else None
-        return cls is not None and cls not in self._parts and self._models.isdisjoint(reach([cls], self._made))
+        cls = self._class(site) if site is not None and self._measured else None
+        if cls is None or cls in self._parts:
+            return False
+        made = reach([cls], self._made)
+        return self._measured.isdisjoint(made)
 
     def _class(self, site: CompileSite) -> str | None:
         if site.cls is not None or site.form != "decorator":

@@ -213,17 +213,15 @@ class CompileSites(Analysis):
         if loop is None or not _in_body(name, loop, self.syntax):
             return None
         target, items = loop.target, loop.iter
-        if isinstance(items, ast.Call) and self.syntax.builtin(items) == "enumerate" and len(items.args) == 1:
-            numbered = isinstance(target, ast.Tuple) and len(target.elts) == 2
-            target, items = target.elts[1] if numbered and isinstance(target, ast.Tuple) else target, items.args[0]
-        elif isinstance(items, ast.Call) and self.syntax.builtin(items) == "reversed" and len(items.args) == 1:
-            items = items.args[0]
-        stores = [n for n in ast.walk(loop) if isinstance(n, ast.Name) and n.id == name.id]
-        written = [n for n in stores if not isinstance(n.ctx, ast.Load) and n is not target]
-        statement = self.syntax.statement_of(name)
-        if any(self.syntax.statement_of(n) is not statement for n in written):
-            return None
-        return items if isinstance(target, ast.Name) and target.id == name.id else None
+        over = self.syntax.builtin(items) if isinstance(items, ast.Call) and len(items.args) == 1 else ""
+        if isinstance(items, ast.Call) and over in ("enumerate", "reversed"):
+            numbered = over == "enumerate" and isinstance(target, ast.Tuple) and len(target.elts) == 2
+            target, items = target.elts[1] if numbered else target, items.args[0]  # type: ignore[attr-defined]
+        written = [n for n in ast.walk(loop) if isinstance(n, ast.Name) and n.id == name.id and is_stored(n)]
+        others = [
+            n for n in written if n is not target and self.syntax.statement_of(n) is not self.syntax.statement_of(name)
+        ]
+        return items if isinstance(target, ast.Name) and target.id == name.id and not others else None
 
     def _attribute(self, model: ast.Attribute, depth: int) -> str | None:
         """The class of an attribute of ``self`` that is filled once, but for what torch.compile makes of it."""

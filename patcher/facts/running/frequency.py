@@ -271,7 +271,7 @@ def _agreed(parts: Iterable[_Flag | None]) -> _Flag | None:
 
 
 def _filled(test: ast.expr, body: list[ast.stmt]) -> frozenset[str] | None:
-    """What ``body`` fills, as ``test`` asks: ``if not self.loaded:`` (that), ``if key not in self.table:`` (nothing)."""
+    """What ``body`` fills, as ``test`` asks: ``if not self.loaded:``, or, without a name, ``if key not in table:``."""
     for part in test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]:
         match part:
             case (
