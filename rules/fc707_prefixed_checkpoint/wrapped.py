@@ -10,12 +10,12 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import PurePath
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
 from patcher.facts.compiling.sites import CompileSite, CompileSites
 from patcher.facts.flow.definitions import Definition
-from patcher.facts.project.summaries import ModuleSummary
 from patcher.facts.project.wrapping import tells_dynamo
 from patcher.facts.syntax.tree import dotted, last_name
 from patcher.facts.syntax.written import all_parameters
@@ -66,13 +66,11 @@ class Wrapped(Analysis):
         """Where accelerate is told to compile what it prepares, anywhere in the project."""
         for module in sorted(self.project.modules.values(), key=lambda m: m.path != self.facts.path):
             if module.accelerated:
-                line = min(module.accelerated)
-                return self._accelerator(line, module)
+                own = module.path == self.facts.path
+                return self._accelerator(min(module.accelerated), "" if own else f"{PurePath(module.path).name}, ")
         return None
 
-    def _accelerator(self, line: int, module: ModuleSummary | None = None) -> Wrap:
-        own = module is None or module.path == self.facts.path
-        file = "" if own or module is None else f"{module.path.rpartition('/')[2]}, "
+    def _accelerator(self, line: int, file: str = "") -> Wrap:
         return Wrap(line, inside=False, where=f"`Accelerator(dynamo_backend=...)` ({file}line {line})")
 
     def handed(self, model: ast.expr) -> Wraps:
@@ -200,12 +198,11 @@ class Wrapped(Analysis):
                     found += _prepared(value, path)
             return found
         text, name = ast.unparse(e), e.attr if isinstance(e, ast.Attribute) else ""
-        for s in self.syntax.by_type[ast.Assign]:
-            for target in s.targets if isinstance(s, ast.Assign) and s.lineno != e.lineno else ():
-                several = target.elts if isinstance(target, ast.Tuple) else [target]
-                for i, t in enumerate(several):
-                    if ast.unparse(t) == text or (name and isinstance(t, ast.Attribute) and t.attr == name):
-                        found += _prepared(s.value, (i,) if isinstance(target, ast.Tuple) else ())
+        stores = ((s, t) for s in self.syntax.by_type[ast.Assign] if s.lineno != e.lineno for t in s.targets)
+        for s, target in stores:
+            for i, t in enumerate(target.elts if isinstance(target, ast.Tuple) else [target]):
+                if ast.unparse(t) == text or (name and isinstance(t, ast.Attribute) and t.attr == name):
+                    found += _prepared(s.value, (i,) if isinstance(target, ast.Tuple) else ())
         return found
 
     def _given_to_class(self, d: Definition) -> list[ast.expr]:

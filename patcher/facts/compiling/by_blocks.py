@@ -43,11 +43,11 @@ class BlockByBlock(Analysis):
         why = self._why_not(site, given)
         if why or held is None or site.model is None or not isinstance(call, ast.Call):
             return f"{why or 'nobody sees what it gives'}: compile the blocks by hand"
-        named = {setting.name for setting in given}
+        named = {"model", *(setting.name for setting in given)}
         before: list[Template] = []
         values: list[ast.expr] = []
         written = []
-        for k in (k for k in call.keywords if k.arg != "model" and k.arg not in named):
+        for k in (k for k in call.keywords if k.arg not in named):
             if any(isinstance(n, _MAKING) for n in ast.walk(k.value)):  # once, not for each block
                 name = self.facts.writing.fresh_name(k.arg or "options", call)
                 before.append((f"{name} = {{0}}", (k.value,)))

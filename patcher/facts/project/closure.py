@@ -117,10 +117,8 @@ class Closure:
         project = self.project
         if call == "?":
             return None
-        if call.startswith("?"):
-            return project.named_methods(call[1:])
-        if call.startswith("."):
-            return project.named_methods(call[1:]) or None
+        if call.startswith(("?", ".")):
+            return project.named_methods(call[1:]) or (None if call[0] == "." else [])
         if call.startswith("super."):
             summary = project.known_class(owner)
             bases = summary.bases if summary is not None else ("?",)
@@ -128,19 +126,21 @@ class Closure:
             known = all(project.known_class(b) is not None or b.startswith("torch.nn.") for b in bases)
             return found if known else None
         if call.startswith("self."):
-            attribute, _, rest = call[5:].partition(".")
-            found = project.methods(owner, attribute) if not rest else []
-            if found:
-                return found
-            summary = project.known_class(owner)
-            built = dict(summary.built).get(attribute) if summary is not None else None
-            return self._instance(built, rest or "forward") if built is not None else None
+            return self._own(call[5:], owner)
         name = self.named(call, caller)
         if project.function(name) is not None:
             return [name]
         if project.known_class(name) is not None:
             return self.constructors(name)
         return (project.re_exported(call) if "." in call else None) or None
+
+    def _own(self, text: str, owner: str) -> list[str] | None:
+        """The same for what is called as an attribute of the instance, or an attribute of that."""
+        attribute, _, rest = text.partition(".")
+        found = self.project.methods(owner, attribute) if not rest else []
+        summary = self.project.known_class(owner)
+        built = dict(summary.built).get(attribute) if summary is not None and not found else None
+        return found or (self._instance(built, rest or "forward") if built is not None else None)
 
     def named(self, call: str, caller: str) -> str:
         """The function or class of the project that ``call``, a name, is in ``caller``; ``call`` when it is none."""

@@ -432,16 +432,20 @@ def calls_made(call: ast.Call, what: str | None) -> Iterator[ast.Call]:
     if function is None or isinstance(function, ast.Constant) or (name == "iter" and len(call.args) < 2):
         return
     rest = [func.value] if name == ".sort" else [a for a in arguments(call) if a is not function]  # type: ignore[attr-defined]
-    elements = [element_of(a) for a in rest]
-    ways = [elements]
-    if name in ("operator.call", "iter"):
-        ways = [rest if name == "operator.call" else []]
-    elif name == "itertools.starmap":
-        ways = [[element_of(e) for e in elements] * 4]
-    elif name in tables.FOLDING:
-        ways = [[given, elements[0]] for given in (elements[0], *rest[1:])] if elements else []
-    for way in ways:
+    for way in _given(name, rest):
         yield ast.copy_location(ast.Call(function, way, []), call)
+
+
+def _given(name: str, rest: list[ast.expr]) -> list[list[ast.expr]]:
+    """What each call of a function gets that ``name`` of Python calls, and is given with ``rest``."""
+    elements = [element_of(a) for a in rest]
+    if name in ("operator.call", "iter"):
+        return [rest if name == "operator.call" else []]
+    if name == "itertools.starmap":
+        return [[element_of(e) for e in elements] * 4]
+    if name in tables.FOLDING:
+        return [[given, elements[0]] for given in (elements[0], *rest[1:])] if elements else []
+    return [elements]
 
 
 def element_of(e: ast.expr) -> ast.expr:

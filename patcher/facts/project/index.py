@@ -194,9 +194,7 @@ class Project:
 
     def handed_on(self, name: str) -> FunctionSummary | None:
         """The function that ``name`` is, or the only one of that name below the package that hands it on."""
-        package, _, last = name.rpartition(".")
-        found = [f for n, f in self._named[last] if n == name or n.startswith(f"{package}.")]
-        return found[0] if len(found) == 1 else self._functions.get(name)
+        return next((self._functions[n] for n in (name, *self.re_exported(name)) if n in self._functions), None)
 
     @cached_property
     def _named(self) -> dict[str, list[tuple[str, FunctionSummary]]]:

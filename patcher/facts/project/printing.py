@@ -28,11 +28,14 @@ def hands_on_print(target: ast.Attribute, syntax: Syntax) -> bool:
     bound = [(dotted(t), _is_print(s.value, syntax)) for s in syntax.by_type[ast.Assign] for t in s.targets]
     kept = {t for t, is_print in bound if is_print and (t, False) not in bound}
     kept |= {f"{made[0].args.kwarg.arg}.pop"} if made[0].args.kwarg is not None else set()
-    inside = [n for s in made[0].body for n in walk(s)]
-    plain = all(isinstance(n, _BODY) for n in inside if isinstance(n, ast.stmt))
-    names = all(isinstance(t, ast.Name) for n in inside if isinstance(n, ast.Assign) for t in n.targets)
-    quiet = all(_is_quiet(n, kept) for n in inside if isinstance(n, ast.Call))
-    return plain and names and quiet and not any(isinstance(n, _DOING) for n in inside)
+    return _only_writes([n for s in made[0].body for n in walk(s)], kept)
+
+
+def _only_writes(nodes: list[ast.AST], kept: set[str | None]) -> bool:
+    plain = all(isinstance(n, _BODY) for n in nodes if isinstance(n, ast.stmt))
+    names = all(isinstance(t, ast.Name) for n in nodes if isinstance(n, ast.Assign) for t in n.targets)
+    quiet = all(_is_quiet(n, kept) for n in nodes if isinstance(n, ast.Call))
+    return plain and names and quiet and not any(isinstance(n, _DOING) for n in nodes)
 
 
 def _is_print(e: ast.expr, syntax: Syntax) -> bool:

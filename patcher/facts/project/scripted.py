@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from patcher.facts.flow.fixpoint import reach
 from patcher.facts.syntax.tree import Syntax
+from patcher.facts.syntax.written import is_stored
 
 #: What only code that TorchScript compiles needs.
 _PREPARING = frozenset(
@@ -52,21 +53,29 @@ def _is_prepared(syntax: Syntax, imported: Iterable[str]) -> bool:
 
 def _is_alone(function: ast.FunctionDef, top: Mapping[str, ast.FunctionDef], syntax: Syntax) -> bool:
     """Whether ``function`` and the ``top`` ones that it names need nothing besides torch and Python's builtins."""
-    stored = {n.id for n in syntax.by_type[ast.Name] if not isinstance(n.ctx, ast.Load)}
-    defined = Counter(d.name for kind in (ast.FunctionDef, ast.ClassDef) for d in syntax.by_type[kind])  # type: ignore[attr-defined]
+    stored = {n.id for n in syntax.by_type[ast.Name] if is_stored(n)}
+    defined = Counter(
+        [d.name for d in syntax.by_type[ast.FunctionDef]] + [d.name for d in syntax.by_type[ast.ClassDef]]
+    )
+
+    def is_known(name: str) -> bool:
+        once = name not in stored and name not in syntax.imports and defined[name] == (name in top)
+        library = syntax.imports.get(name, "").partition(".")[0] in _LIBRARIES
+        return library or (once and (name in top or name in dir(builtins)))
 
     def names(f: ast.FunctionDef) -> set[str]:
         return {n.id for n in ast.walk(f) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
 
     for f in reach([function], lambda f: [top[name] for name in names(f) & top.keys()]):
-        own = {n.arg for n in ast.walk(f) if isinstance(n, ast.arg)}
-        own |= {n.id for n in ast.walk(f) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-        quoted = (n.annotation for n in ast.walk(f) if isinstance(n, (ast.arg, ast.AnnAssign)))
-        if any(isinstance(n, ast.Constant) and isinstance(n.value, str) for a in quoted if a for n in ast.walk(a)):
-            return False  # a class by its name, whose methods are scripted with it
-        for name in names(f) - own:
-            library = syntax.imports.get(name, "").partition(".")[0] in _LIBRARIES
-            once = name not in stored and name not in syntax.imports
-            if not library and not (once and defined[name] == (name in top) and (name in top or name in dir(builtins))):
-                return False
+        nodes = list(ast.walk(f))
+        own = {n.arg for n in nodes if isinstance(n, ast.arg)}
+        own |= {n.id for n in nodes if isinstance(n, ast.Name) and is_stored(n)}
+        if _names_a_class(nodes) or not all(map(is_known, names(f) - own)):
+            return False
     return True
+
+
+def _names_a_class(nodes: Iterable[ast.AST]) -> bool:
+    """Whether an annotation is a text: a class by its name, whose methods are scripted with the function."""
+    said = (n.annotation for n in nodes if isinstance(n, (ast.arg, ast.AnnAssign)) and n.annotation is not None)
+    return any(isinstance(n, ast.Constant) and isinstance(n.value, str) for a in said for n in ast.walk(a))

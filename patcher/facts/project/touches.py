@@ -10,15 +10,14 @@ from __future__ import annotations
 
 import ast
 import builtins
-import enum
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from patcher.facts.flow.kept import kept
 from patcher.facts.project.does import QUIET_METHODS, element_of
+from patcher.facts.project.touch import How, Touch
 from patcher.facts.syntax.classes import INITIALISERS, REGISTRATIONS, pairs, self_name
 from patcher.facts.syntax.tree import Syntax, dotted, last_name
 from patcher.facts.syntax.written import all_parameters, defaults
@@ -51,37 +50,8 @@ _CHANGING = tables.CONTAINER_WRITES | tables.ARRAY_WRITES
 Source = tuple[str, tuple[str, ...], int]
 
 
-class How(enum.Enum):
-    """What happens: it is ``SET`` anew, ``WRITTEN`` into, something ``WITHIN`` it is changed, or it ``GOES`` on."""
-
-    SET = "sets"
-    WRITTEN = "writes into"
-    WITHIN = "changes something in"
-    GOES = "hands on"
-
-
 #: How many containers around a place are told apart: a name may be made of itself, with one more each time.
 _DEEPEST = 2
-
-
-@dataclass(frozen=True)
-class Touch:
-    """What happens to ``place`` in ``inside``, a function, at ``line``.
-
-    ``owners``: dotted classes of the object whose attribute it is; none when that is not known. ``early``: an
-    initialiser does it to its own instance. ``listed``: the summary of its class has it. ``to``: where it goes: a
-    place, of one of ``to_owners``, or what a dotted class is made with, as "class[" ("<": ``inside`` reads the global).
-    """
-
-    place: str
-    how: How
-    owners: tuple[str, ...] = ()
-    inside: str = ""
-    line: int = 0
-    early: bool = False
-    listed: bool = False
-    to: str = ""
-    to_owners: tuple[str, ...] = ()
 
 
 class Touches:
@@ -139,7 +109,15 @@ class Touches:
         for n in by_type[ast.withitem]:
             if n.optional_vars is not None:
                 self._bind(n.optional_vars, n.context_expr)
-        for n in by_type[ast.Call]:
+        self._given(by_type[ast.Call])
+        for name, default in (
+            d for f in (*by_type[ast.Lambda], *self._inner.values()) for d in defaults(f.args).items()
+        ):
+            if not isinstance(default, ast.Constant):
+                self._bound[self.owner(default)[0], name].append(default)
+
+    def _given(self, calls: Iterable[ast.Call]) -> None:
+        for n in calls:
             given = [*n.args, *(k.value for k in n.keywords)]
             match n.func:
                 case ast.Attribute(value=ast.Name(id=name) as holder, attr=attr) if attr in tables.CONTAINER_WRITES:
@@ -148,11 +126,6 @@ class Touches:
                     a = self._inner[name].args
                     for p in (*a.posonlyargs, *a.args, *a.kwonlyargs):
                         self._bound[self.owner(n)[0], p.arg] += given
-        for name, default in (
-            d for f in (*by_type[ast.Lambda], *self._inner.values()) for d in defaults(f.args).items()
-        ):
-            if not isinstance(default, ast.Constant):
-                self._bound[self.owner(default)[0], name].append(default)
 
     def _bind(self, target: ast.expr, value: ast.expr) -> None:
         match target:

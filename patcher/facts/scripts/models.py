@@ -147,8 +147,7 @@ class Models:
         runs = any(dotted(c.func) == name or _is_run(c, name) for c in calls)
         if not runs and not any(_is_handed(c, name) for c in calls):
             return 0
-        wraps = (w for w in self._wraps[source] if w.scope is scope and name in w.given)
-        if any(name in w.results or not w.results for w in wraps):
+        if any(w.scope is scope and w.keeps(name) for w in self._wraps[source]):
             return 3
         handed = [h for call in calls for h in self.sources.handed(call) if dotted(h[3]) == name]
         if any(_trains(c, name) for c in calls) or any(self._trained_in(*h[:3]) for h in handed):
