@@ -18,12 +18,12 @@ from patcher.facts.compiling.sites import CompileSite, CompileSites
 from patcher.facts.flow.definitions import Definition
 from patcher.facts.project.wrapping import tells_dynamo
 from patcher.facts.syntax.tree import dotted, last_name
-from patcher.facts.syntax.written import all_parameters
+from patcher.facts.syntax.written import all_parameters, is_stored, one_of
 from patcher.facts.values.callees import Callees
 
 PART = "_orig_mod"
 #: What asks for a wrapper, in PyTorch, diffusers and accelerate.
-_ASKING = frozenset({PART, "OptimizedModule", "is_compiled_module"})
+_ASKING = frozenset({PART, "OptimizedModule", "is_compiled_module", "consume_prefix_in_state_dict_if_present"})
 #: They hold the model, or a copy of it, as ``module``.
 _PARALLEL = frozenset({"DistributedDataParallel", "DataParallel", "DDP", "AveragedModel"})
 #: Their state is taken by functions of their own, which know the wrapper.
@@ -104,29 +104,15 @@ class Wrapped(Analysis):
         return any(self._names_it(n) for n in ast.walk(node))
 
     def _names_it(self, n: ast.AST) -> bool:
-        match n:
-            case ast.Constant(value=str(text)):
-                return PART in text
-            case ast.Attribute(attr=name) | ast.Name(id=name) if name in _ASKING:
-                return True
-            case ast.Name(ctx=ast.Load()):
-                return self._names_in_text(n) or self._function_speaks(n.id)
-            case ast.Attribute(attr=name):
-                return self._function_speaks(name)
-        return False
+        name = last_name(n)
+        return _has_part(n) or name in self._speaking or ("uncompile" in name and not is_stored(n))
 
-    def _names_in_text(self, n: ast.Name) -> bool:
-        """``unwanted_prefix = "_orig_mod."``."""
-        stores = (s for s in self.syntax.by_type[ast.Assign] if any(dotted(t) == n.id for t in s.targets))
-        return any(isinstance(s.value, ast.Constant) and PART in str(s.value.value) for s in stores)
-
-    def _function_speaks(self, name: str) -> bool:
-        if "uncompile" in name or name == "consume_prefix_in_state_dict_if_present":
-            return True
-        return any(
-            f.name == name and any(isinstance(n, ast.Constant) and PART in str(n.value) for n in ast.walk(f))
-            for f in self.syntax.functions
-        )
+    @cached_property
+    def _speaking(self) -> frozenset[str]:
+        """Names that have to do with it: of what asks for it, and of texts and functions of the file."""
+        functions = (f.name for f in self.syntax.functions if any(map(_has_part, ast.walk(f))))
+        texts = (dotted(t) for s in self.syntax.by_type[ast.Assign] if _has_part(s.value) for t in s.targets)
+        return _ASKING | {*functions, *filter(None, texts)}
 
     def _asked(self, e: ast.expr) -> bool:
         """Whether it stands where a test has asked for the wrapper."""
@@ -144,12 +130,10 @@ class Wrapped(Analysis):
         match e:
             case ast.Call():
                 return self._call(e, depth - 1)
-            case ast.IfExp(body=a, orelse=b):
-                either = self._of(a, depth - 1) | self._of(b, depth - 1)
+            case ast.IfExp() | ast.BoolOp() | ast.NamedExpr():
+                either = frozenset(w for part in one_of(e) for w in self._of(part, depth - 1))
                 return _parts(either) if self.speaks_of_it(e) else either
-            case ast.BoolOp(values=values):
-                return frozenset(w for v in values for w in self._of(v, depth - 1))
-            case ast.NamedExpr(value=value) | ast.Attribute(value=value, attr="module"):
+            case ast.Attribute(value=value, attr="module"):
                 return self._of(value, depth - 1)
             case ast.Attribute(value=value, attr=attr) if attr == PART:
                 return _parts(self._of(value, depth - 1))
@@ -253,6 +237,10 @@ class Wrapped(Analysis):
         definitions = self.callees.inference.definitions(root)
         given = [g for d in definitions for g in (self.callees.given(d) if d.how == "parameter" else [d.value])]
         return {root.id, *(n.id for g in given if g is not None for n in ast.walk(g) if isinstance(n, ast.Name))}
+
+
+def _has_part(n: ast.AST) -> bool:
+    return isinstance(n, ast.Constant) and PART in str(n.value)
 
 
 def _parts(wraps: Wraps) -> Wraps:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from patcher.facts.syntax.tree import FunctionNode, dotted, last_name, walk
-from patcher.facts.syntax.written import all_parameters
+from patcher.facts.syntax.written import all_parameters, one_of
 from patcher.facts.tables import call_effects as tables
 from patcher.facts.tables import torch_api as api
 
@@ -190,20 +190,16 @@ class _Reading:
         if self._is_fresh(e):
             return set()
         match e:
-            case ast.BoolOp(values=parts):
-                pass
-            case ast.IfExp(body=a, orelse=b):
-                parts = [a, b]
+            case ast.BoolOp() | ast.IfExp():
+                found = [self._makers(part) for part in one_of(e)]
+                return None if None in found else {name for makers in found if makers for name in makers}
             case ast.Call(func=func) if (text := dotted(func)) is not None:
                 what = self.resolve(text)
                 local = text in self.nested or text in self.parameters or hasattr(builtins, text)
                 named = what if what is not None else text if isinstance(func, ast.Name) and not local else None
                 outside = named is not None and not named.startswith(("torch.", "numpy.", "np."))
                 return {named} if outside and named is not None else None
-            case _:
-                return None
-        found = [self._makers(part) for part in parts]
-        return None if None in found else {name for makers in found if makers for name in makers}
+        return None
 
     def _is_fresh(self, e: ast.expr) -> bool:
         if isinstance(e, ast.Call):
@@ -263,19 +259,15 @@ class _Reading:
     def _hands_out(self, e: ast.expr) -> None:
         """What a caller gets may be something that it knows already."""
         match e:
-            case ast.Tuple(elts=parts) | ast.List(elts=parts) | ast.BoolOp(values=parts):
-                for part in parts:
-                    self._hands_out(part)
-            case ast.Dict(values=parts):
-                for part in parts:
-                    self._hands_out(part)
-            case ast.IfExp(body=a, orelse=b):
-                self._hands_out(a)
-                self._hands_out(b)
-            case ast.Name(id=name) if name in self.fresh:
+            case ast.Tuple(elts=parts) | ast.List(elts=parts) | ast.Dict(values=parts):
                 pass
-            case _ if not self._is_fresh(e):
-                self.gives = self.world = True
+            case _:
+                parts = one_of(e)
+        for part in parts:
+            self._hands_out(part)
+        held = not parts and not (isinstance(e, ast.Name) and e.id in self.fresh) and not self._is_fresh(e)
+        self.gives |= held
+        self.world |= held
 
     def _call(self, n: ast.Call) -> None:
         text = dotted(n.func)
@@ -383,25 +375,18 @@ def owner_of_dict(e: ast.expr) -> ast.expr | None:
 
 def set_by_name(call: ast.Call) -> tuple[ast.expr, str] | None:
     """The object of which ``call`` sets or deletes an attribute, and its name, "*" for any."""
-    func = call.func
-    if isinstance(func, ast.Name):
-        if func.id not in ("setattr", "delattr"):
-            return None
-    elif not isinstance(func, ast.Attribute) or func.attr not in _SETTING:
+    func, args = call.func, call.args
+    name = last_name(func)
+    if name in ("setattr", "delattr") and isinstance(func, ast.Name) and len(args) > 1:
+        return args[0], constant_name(args[1])
+    if not isinstance(func, ast.Attribute) or name not in _SETTING:
         return None
-    match call:
-        case ast.Call(func=ast.Name(id="setattr" | "delattr"), args=[owner, key, *_]):
-            return owner, constant_name(key)
-        case ast.Call(func=ast.Attribute(attr="__setattr__"), args=[owner, key, _]):
-            return owner, constant_name(key)
-        case ast.Call(func=ast.Attribute(attr="__delattr__"), args=[owner, key]):
-            return owner, constant_name(key)
-        case ast.Call(func=ast.Attribute(value=owner, attr="__setattr__" | "__delattr__"), args=[key, *_]):
-            return owner, constant_name(key)
-        case ast.Call(func=ast.Attribute(value=holder, attr=attr)) if attr in tables.CONTAINER_WRITES:
-            of = owner_of_dict(holder)
-            return (of, "*") if of is not None else None
-    return None
+    if name in tables.CONTAINER_WRITES:
+        of = owner_of_dict(func.value)
+        return (of, "*") if of is not None else None
+    if len(args) == (3 if name == "__setattr__" else 2):  # object.__setattr__(o, "name", value)
+        return args[0], constant_name(args[1])
+    return (func.value, constant_name(args[0])) if args else None
 
 
 def in_place(call: ast.Call, name: str) -> bool:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 
 from patcher.facts.syntax.classes import INITIALISERS, attribute_of, self_name
 from patcher.facts.syntax.tree import FunctionNode, Syntax, dotted, last_name, own_nodes
+from patcher.facts.syntax.written import one_of
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 #: How many local names may stand one for the other.
@@ -146,10 +147,8 @@ def _is_partial(e: ast.expr | None) -> bool:
 def _parts(e: ast.expr | None) -> list[ast.expr]:
     """What ``e`` is one of, or takes one out of."""
     match e:
-        case ast.IfExp(body=body, orelse=orelse):
-            return [body, orelse]
-        case ast.Dict(values=parts) | ast.List(elts=parts) | ast.Tuple(elts=parts) | ast.BoolOp(values=parts):
+        case ast.Dict(values=parts) | ast.List(elts=parts) | ast.Tuple(elts=parts):
             return parts
         case ast.Subscript(value=value):
             return [value]
-    return []
+    return one_of(e)

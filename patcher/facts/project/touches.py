@@ -20,7 +20,7 @@ from patcher.facts.project.does import QUIET_METHODS, element_of
 from patcher.facts.project.touch import How, Touch
 from patcher.facts.syntax.classes import INITIALISERS, REGISTRATIONS, pairs, self_name
 from patcher.facts.syntax.tree import Syntax, dotted, last_name
-from patcher.facts.syntax.written import all_parameters, defaults
+from patcher.facts.syntax.written import all_parameters, defaults, one_of
 from patcher.facts.tables import call_effects as tables
 from patcher.facts.tables.wording import suggests_change, suggests_configuration
 
@@ -191,7 +191,7 @@ class Touches:
                 yield from self._result(e)
             case ast.BinOp(left=a, op=ast.Add() | ast.BitOr(), right=b):  # of containers; of tensors a new one is made
                 yield from (s for part in (a, b) for s in self.sources(part) if s[0] == "*" or s[2] > 0)
-        for part in _one_of(e):
+        for part in one_of(e):
             yield from self.sources(part)
         for part in _elements(e):
             yield from self.sources(part.value) if isinstance(part, ast.Starred) else _in(self.sources(part))
@@ -481,18 +481,6 @@ class Touches:
         around = self.syntax.parents[n]
         for target in around.targets if isinstance(around, ast.Assign) and around.value is n else ():
             self._goes(n, n.body, f"{last_name(target)}()")
-
-
-def _one_of(e: ast.expr) -> list[ast.expr]:
-    """The expressions one of which ``e`` is."""
-    match e:
-        case ast.NamedExpr(value=value) | ast.Starred(value=value) | ast.Await(value=value):
-            return [value]
-        case ast.IfExp(body=a, orelse=b):
-            return [a, b]
-        case ast.BoolOp(values=parts):
-            return parts
-    return []
 
 
 def _elements(e: ast.expr) -> list[ast.expr]:
