@@ -10,6 +10,7 @@ from typing import Literal
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
+from patcher.facts.flow.kept import kept
 from patcher.facts.syntax.tree import FunctionNode, last_name
 from patcher.facts.values.callees import Callees
 from patcher.facts.values.module_values import imported
@@ -50,16 +51,20 @@ class Places(Analysis):
         super().__init__(facts)
         self.callees = facts.ask(Callees)
         self.wrapped = facts.ask(Wrapped)
+        self._seen: set[ast.AST] = set()
 
     @cached_property
     def all(self) -> tuple[Place, ...]:
         """In the order of the source, each once."""
         found: dict[ast.expr, Place] = {}
-        for call in self.syntax.by_type[ast.Call]:
-            for place in (*self._saved(call), *self._loaded(call), *self._written(call)):
+        calls = self.syntax.by_type[ast.Call]
+        states = {c for c in calls if self.state(c) is not None}
+        for call in calls:
+            for place in (*(self._saved(call) if states else ()), *self._loaded(call), *self._written(call)):
                 found.setdefault(place.node, place)
         return tuple(sorted(found.values(), key=lambda p: (p.node.lineno, p.node.col_offset)))
 
+    @kept
     def state(self, e: ast.expr) -> tuple[ast.expr, Wraps] | None:
         """The model whose state ``e`` takes, and what may have wrapped it; None for anything else."""
         model = None
@@ -90,12 +95,11 @@ class Places(Analysis):
 
         Up to what takes the state of a model, or has to do with the wrapper's names.
         """
-        seen = set[ast.AST]()
         while saved:
             e = saved.pop()
-            if e in seen or (not isinstance(e, (ast.Dict, ast.Tuple, ast.List)) and self.wrapped.speaks_of_it(e)):
+            if e in self._seen or (not isinstance(e, (ast.Dict, ast.Tuple, ast.List)) and self.wrapped.speaks_of_it(e)):
                 continue
-            seen.add(e)
+            self._seen.add(e)
             yield e
             if self.state(e) is not None or (isinstance(e, ast.Name) and self._undone(e)):
                 continue
@@ -112,13 +116,22 @@ class Places(Analysis):
         found = self.wrapped.values(e, _DEPTH)
         loops = (d.value for d in self.inference.definitions(e) if d.how == "iteration" and d.value is not None)
         around = self.syntax.function_of(e)
-        for s in self.syntax.by_type[ast.Assign]:
-            match s.targets:
-                case [ast.Subscript(value=ast.Name(id=name))] if name == e.id:
-                    if around is self.syntax.function_of(s) or any(p is around for p in self.syntax.ancestors(s)):
-                        found.append(s.value)
+        for s in self._stores.get(e.id, ()):
+            if around is self.syntax.function_of(s) or any(p is around for p in self.syntax.ancestors(s)):
+                found.append(s.value)
         return [*found, *loops]
 
+    @cached_property
+    def _stores(self) -> dict[str, list[ast.Assign]]:
+        """What is put into something by a key, by the name of that."""
+        found: dict[str, list[ast.Assign]] = {}
+        for s in self.syntax.by_type[ast.Assign]:
+            for target in s.targets:
+                if isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name):
+                    found.setdefault(target.value.id, []).append(s)
+        return found
+
+    @kept
     def _undone(self, held: ast.Name) -> bool:
         """Whether a statement that has to do with the wrapper's names changes what ``held`` holds."""
         function, around = self.syntax.function_of(held), set(self.syntax.ancestors(held))
