@@ -40,9 +40,7 @@ def gui(
         + "\n\n"
         + function("save", save, "    return json.dumps(list(locals().items()))\n")
         + function("load", load, "    return json.loads(path)\n")
-        + function(
-            "train", train, f"    config = {{\n{entries}    }}\n    config['steps'] = 1\n    return config\n"
-        )
+        + function("train", train, f"    config = {{\n{entries}    }}\n    config['steps'] = 1\n    return config\n")
         + "def tab():\n    settings = Settings()\n    components = [\n"
         + "".join(f"        settings.{n},\n" for n in [*OWN, *parts])
         + "    ]\n    gr.Button().click(train, inputs=[components[0], components[1]], outputs=components)\n"

@@ -11,8 +11,7 @@ from patcher.facts.scripts.commands import Command, Commands
 from patcher.facts.scripts.configurations import Configuration, Configurations
 from patcher.facts.scripts.parsers import CommandLine, Parser
 from patcher.facts.scripts.sources import Source, Sources
-from patcher.facts.syntax.tree import dotted, last_name
-from patcher.facts.values.module_values import imported
+from patcher.facts.syntax.tree import last_name
 from patcher.integrate.remarks import RefusedError, Remark, at
 from patcher.rule import Code, Decorate, Edit, Insert
 
@@ -84,11 +83,6 @@ class Options:
             p = self.parser
             edit = Insert(p.anchor, (Code(f"{self.module}.{ADDS}({p.name})"),), p.after)
             yield p.source, edit, at(p.source, p.call, f"`{p.name}` gets {', '.join(OPTIONS)}")
-            for call in self._given_away(p):
-                message = (
-                    f"`{ast.unparse(call.func)}` may add options that are not seen here: run the script with --help"
-                )
-                yield p.source, edit, at(p.source, call, message)
         for configuration in self._used(places):
             yield self._with_fields(configuration)
         if self.parser is not None or self.filled:
@@ -100,17 +94,6 @@ class Options:
                 Decorate(function, Code(f"{self.module}.{ADDS}")),
                 at(source, function, f"`{function.name}` gets {', '.join(OPTIONS)}"),
             )
-
-    def _given_away(self, parser: Parser) -> list[ast.Call]:
-        """Calls that give the parser to another package."""
-        files = (self.line.sources, self.configurations.around)
-        return [
-            call
-            for call in parser.source.syntax.by_type[ast.Call]
-            if parser.name in [dotted(a) for a in (*call.args, *(k.value for k in call.keywords))]
-            and imported(parser.source.syntax, call.func) is not None
-            and not any(sources.called(call) for sources in files)
-        ]
 
     def _used(self, places: Sequence[tuple[Source, ast.stmt]]) -> list[Configuration]:
         """The dataclasses that get fields: those that the parser fills, else those that are at hand."""

@@ -10,6 +10,7 @@ import ast
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
+from patcher.facts.syntax.classes import attribute_of
 from patcher.facts.syntax.tree import Syntax, dotted, last_name
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -65,27 +66,19 @@ class _Making:
         self.nodes = [n for n in syntax.subtree(init) if n is not init]
 
     def found(self) -> Iterator[BlockList]:
-        stores: dict[str, list[ast.expr]] = {}
-        for n in self.nodes:
-            if isinstance(n, (ast.Assign, ast.AnnAssign)) and n.value is not None:
-                for t in n.targets if isinstance(n, ast.Assign) else [n.target]:
-                    if isinstance(t, ast.Attribute) and isinstance(t.value, ast.Name) and t.value.id == self.me:
-                        stores.setdefault(t.attr, []).append(n.value)
-        for name, values in sorted(stores.items(), key=lambda item: min(v.lineno for v in item[1])):
-            for path, items in sorted(self._lists(name, values).items()):
-                yield BlockList(path, items[0], items[1], numbered=items[2])
-
-    def _lists(self, name: str, values: list[ast.expr]) -> dict[str, _Items]:
-        made = [self._of(name, value) for value in values]
-        paths = {path for one in made for path in one}
-        found: dict[str, _Items] = {}
-        for path in paths:
-            items = {one.get(path, ("", "", False)) for one in made}
-            classes, counts = {cls for cls, _, _ in items}, {count for _, count, _ in items}
-            one = len(classes) == 1 and "" not in classes
-            count = counts.pop() if one and len(counts) == 1 else ""
-            found[path] = (classes.pop() if one else "", count, any(numbered for _, _, numbered in items))
-        return found
+        stores: dict[str, list[dict[str, _Items]]] = {}
+        for n in sorted((n for n in self.nodes if isinstance(n, (ast.Assign, ast.AnnAssign))), key=lambda n: n.lineno):
+            for t in n.targets if isinstance(n, ast.Assign) else [n.target]:
+                name = attribute_of(t, self.me) if n.value is not None else None
+                if name is not None and n.value is not None:
+                    stores.setdefault(name, []).append(self._of(name, n.value))
+        for made in stores.values():
+            for path in sorted({path for one in made for path in one}):
+                items = {one.get(path, ("", "", False)) for one in made}
+                classes, counts = {cls for cls, _, _ in items}, {count for _, count, _ in items}
+                one = len(classes) == 1 and "" not in classes
+                count = counts.pop() if one and len(counts) == 1 else ""
+                yield BlockList(path, classes.pop() if one else "", count, numbered=any(n for _, _, n in items))
 
     def _of(self, path: str, value: ast.expr) -> dict[str, _Items]:
         """The lists in ``value``, which is stored at ``path`` below the instance."""

@@ -108,25 +108,25 @@ class CommandLine:
 
     @cached_property
     def _firsts(self) -> set[tuple[Source, str]]:
-        found = set()
-        for source in self.sources.all:
-            for statement in source.syntax.by_type[ast.Assign]:
-                target, value = statement.targets[0], statement.value
-                if not (_is_partial(value) and isinstance(target, ast.Tuple) and len(target.elts) == 2):
-                    continue
-                rest, scope = dotted(target.elts[1]), source.bindings.scope(statement)
-                assert isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute)
-                name = dotted(value.func.value)
-                if name is not None and any(
-                    isinstance(call.func, ast.Attribute)
-                    and call.func.attr in _PARSES | _PARSES_SOME
-                    and dotted(call.func.value) not in (name, None)
-                    and rest in [dotted(e) for e in (*call.args, *(k.value for k in call.keywords if k.arg == "args"))]
-                    and source.bindings.scope(call) is scope
-                    for call in source.syntax.by_type[ast.Call]
-                ):
-                    found.add((source, name))
-        return found
+        return {
+            (source, name)
+            for source in self.sources.all
+            for statement in source.syntax.by_type[ast.Assign]
+            if (name := self._first(source, statement)) is not None
+        }
+
+    def _first(self, source: Source, statement: ast.Assign) -> str | None:
+        """The parser of which ``statement`` keeps the rest, where another one reads that."""
+        match statement.targets, statement.value:
+            case [ast.Tuple(elts=[_, rest])], ast.Call(func=ast.Attribute(value=owner)) as call if _is_partial(call):
+                name, scope = dotted(owner), source.bindings.scope(statement)
+                for c in source.syntax.by_type[ast.Call]:
+                    other = isinstance(c.func, ast.Attribute) and c.func.attr in _PARSES | _PARSES_SOME
+                    held = dotted(c.func.value) if other and isinstance(c.func, ast.Attribute) else None
+                    read = dotted(rest) in map(dotted, (*c.args, *(k.value for k in c.keywords if k.arg == "args")))
+                    if held not in (name, None) and read and source.bindings.scope(c) is scope:
+                        return name
+        return None
 
     def _is_run(self, source: Source, node: ast.AST) -> bool:
         """Whether the caller may run ``node``: it is no part of a program that the file is besides."""
