@@ -134,14 +134,11 @@ class Places(Analysis):
     @kept
     def _undone(self, held: ast.Name) -> bool:
         """Whether a statement that has to do with the wrapper's names changes what ``held`` holds."""
-        function, around = self.syntax.function_of(held), set(self.syntax.ancestors(held))
+        function = self.syntax.function_of(held)
         same = (n for n in self.syntax.by_type[ast.Name] if n.id == held.id and self.syntax.function_of(n) is function)
-        statements = (p for n in same for p in self.syntax.ancestors(n) if isinstance(p, ast.stmt) and p not in around)
-        return any(
-            self.wrapped.speaks_of_it(s)
-            for s in dict.fromkeys(statements)
-            if all(n is not function for n in ast.walk(s))
-        )
+        own = self.syntax.statement_of(held)
+        statements = {self.syntax.statement_of(n) for n in same} - {own}
+        return any(self.wrapped.speaks_of_it(s) for s in statements)
 
     def _returns(self, function: FunctionNode) -> list[ast.expr]:
         own = (r for r in self.syntax.by_type[ast.Return] if self.syntax.function_of(r) is function)

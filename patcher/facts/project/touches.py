@@ -189,6 +189,8 @@ class Touches:
                 yield from self._part(held, index)
             case ast.Call():
                 yield from self._result(e)
+            case ast.Starred(value=value) | ast.Await(value=value):
+                yield from self.sources(value)
             case ast.BinOp(left=a, op=ast.Add() | ast.BitOr(), right=b):  # of containers; of tensors a new one is made
                 yield from (s for part in (a, b) for s in self.sources(part) if s[0] == "*" or s[2] > 0)
         for part in one_of(e):

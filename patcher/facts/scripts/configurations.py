@@ -205,11 +205,10 @@ class Held(CommandLine):
         yield from super()._in_parts(source, statement, target)
 
     def _parameters(self, held: set[tuple[ast.AST, str]]) -> Iterator[tuple[ast.AST, str]]:
-        for source in self.sources.all:
-            for function in source.syntax.functions:
-                for parameter in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs):
-                    if parameter.annotation is not None and _named(parameter.annotation) == self._cls:
-                        yield function, parameter.arg
+        for _, function in self.sources.functions:
+            for parameter in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs):
+                if parameter.annotation is not None and _named(parameter.annotation) == self._cls:
+                    yield function, parameter.arg
         yield from super()._parameters(held)
 
 

@@ -57,8 +57,7 @@ class CommandLine:
         """Parsers that build what they give from classes."""
         return tuple(
             (source, call)
-            for source in self.sources.all
-            for call in source.syntax.by_type[ast.Call]
+            for source, call in self.sources.calls
             if (imported(source.syntax, call.func) or "").rpartition(".")[2] in OF_CLASSES
         )
 
@@ -84,10 +83,9 @@ class CommandLine:
         )
 
     def _adding(self) -> Iterator[tuple[Source, ast.Call]]:
-        for source in self.sources.all:
-            for call in source.syntax.by_type[ast.Call]:
-                if _adds(source, call.func) and self._is_run(source, call):
-                    yield source, call
+        for source, call in self.sources.calls:
+            if _adds(source, call.func) and self._is_run(source, call):
+                yield source, call
 
     def is_parent(self, parser: Parser) -> bool:
         """Whether another parser has the arguments of this one from it, and is the one that reads (``parents=``)."""
@@ -145,8 +143,7 @@ class CommandLine:
             found |= todo
             todo = {
                 name
-                for source in self.sources.all
-                for function in source.syntax.functions
+                for source, function in self.sources.functions
                 if function.name in todo
                 for name in _calls(source.syntax, function)
             } - found
@@ -172,14 +169,13 @@ class CommandLine:
         ``caller``: the command line of the files that import these, which tells what it is called there.
         """
         names = {name for _, name in (caller or self)._holders}
-        for source in self.sources.all:
-            for call in source.syntax.by_type[ast.Call]:
-                for e in (k.value for k in call.keywords if k.arg is None):
-                    values = source.bindings.values(e) if isinstance(e, ast.Name) else [e]
-                    whole = [w for v in values if (w := _as_dictionary(v)) is not None]
-                    read = (self._is_read(source, w, self._holders) or (caller and dotted(w) in names) for w in whole)
-                    if any(read) and not self._takes_all(call):
-                        yield source, call
+        for source, call in self.sources.calls:
+            for e in (k.value for k in call.keywords if k.arg is None):
+                values = source.bindings.values(e) if isinstance(e, ast.Name) else [e]
+                whole = [w for v in values if (w := _as_dictionary(v)) is not None]
+                read = (self._is_read(source, w, self._holders) or (caller and dotted(w) in names) for w in whole)
+                if any(read) and not self._takes_all(call):
+                    yield source, call
 
     def _takes_all(self, call: ast.Call) -> bool:
         if last_name(call.func) in ("dict", "format", "update", *_NAMESPACES):
@@ -222,14 +218,12 @@ class CommandLine:
         while True:
             self._parts = {
                 function.name: places
-                for source in self.sources.all
-                for function in source.syntax.functions
+                for source, function in self.sources.functions
                 if (places := self._read_parts(source, function, held))
             }
             self._givers = {
                 function.name
-                for source in self.sources.all
-                for function in source.syntax.functions
+                for source, function in self.sources.functions
                 if any(self._is_read(source, r.value, held) for r in _returns(source.syntax, function))
             }
             found = {*self._assigned(held), *self._parameters(held)}
@@ -279,11 +273,10 @@ class CommandLine:
     def _parameters(self, held: set[tuple[ast.AST, str]]) -> Iterator[tuple[ast.AST, str]]:
         """Parameters to which all calls that are seen give what was read."""
         given: dict[tuple[ast.AST, str], bool] = {}
-        for source in self.sources.all:
-            for call in source.syntax.by_type[ast.Call]:
-                for _, function, name, value in self.sources.handed(call):
-                    key = (function, name)
-                    given[key] = given.get(key, True) and self._is_read(source, value, held)
+        for source, call in self.sources.calls:
+            for _, function, name, value in self.sources.handed(call):
+                key = (function, name)
+                given[key] = given.get(key, True) and self._is_read(source, value, held)
         yield from (key for key, always in given.items() if always)
 
     def _is_read(self, source: Source, e: ast.expr | None, held: set[tuple[ast.AST, str]]) -> bool:

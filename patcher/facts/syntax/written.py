@@ -74,7 +74,7 @@ def defaults(a: ast.arguments) -> dict[str, ast.expr]:
 def one_of(e: ast.expr | None) -> list[ast.expr]:
     """The expressions one of which ``e`` is."""
     match e:
-        case ast.NamedExpr(value=value) | ast.Starred(value=value) | ast.Await(value=value):
+        case ast.NamedExpr(value=value):
             return [value]
         case ast.IfExp(body=a, orelse=b):
             return [a, b]
