@@ -157,13 +157,11 @@ def _is_done(sources: Sources) -> bool:
     }
     if ADDS not in used and any(has_fields(source) for source in sources.all):
         return bool(used)
-    if used and (ADDS not in used or len(used) == 1):
-        [name, *_] = used
-        source, node = used[name]
+    if len(used) == 1:
+        [(name, (source, node))] = used.items()
         other = ADDS if name != ADDS else COMPILES
-        raise RefusedError(
-            at(source, node, f"`{name}` is called here and `{other}` nowhere: take it out and run this again")
-        )
+        message = f"`{name}` is called here and `{other}` nowhere: take it out and run this again"
+        raise RefusedError(at(source, node, message))
     return bool(used)
 
 

@@ -105,14 +105,11 @@ class WholeModels(Analysis):
         """``accelerator.prepare(model, optimizer)`` and ``DDP(model)`` give other modules around the model."""
         if not isinstance(value, ast.Call) or any(isinstance(a, ast.Starred) for a in value.args):
             return None
-        func = value.func
+        func, at = value.func, path[0] if len(path) == 1 else 0
+        several = bool(path) or len(value.args) == 1
+        cls = self.sites.class_of(value.args[at]) if at < len(value.args) and len(path) < 2 else None
+        if cls is None:
+            return None
         if isinstance(func, ast.Attribute) and func.attr in ("prepare", "prepare_model") and dotted(func.value):
-            at = path[0] if len(path) == 1 else 0 if not path and len(value.args) == 1 else None
-            if at is None or at >= len(value.args):
-                return None
-            cls = self.sites.class_of(value.args[at])
-            return (cls, ("{0}.unwrap_model({1})", (func.value, held))) if cls is not None else None
-        if last_name(func) in _DATA_PARALLEL and value.args and not path:
-            cls = self.sites.class_of(value.args[0])
-            return (cls, ("{0}.module", (held,))) if cls is not None else None
-        return None
+            return (cls, ("{0}.unwrap_model({1})", (func.value, held))) if several else None
+        return (cls, ("{0}.module", (held,))) if last_name(func) in _DATA_PARALLEL and not path else None

@@ -10,7 +10,6 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import PurePath
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
@@ -66,7 +65,7 @@ class Wrapped(Analysis):
         for module in sorted(self.project.modules.values(), key=lambda m: m.path != self.facts.path):
             if module.accelerated:
                 own = module.path == self.facts.path
-                return self._accelerator(min(module.accelerated), "" if own else f"{PurePath(module.path).name}, ")
+                return self._accelerator(min(module.accelerated), "" if own else f"{module.path.rpartition('/')[2]}, ")
         return None
 
     def _accelerator(self, line: int, file: str = "") -> Wrap:

@@ -244,7 +244,7 @@ class CompileSites(Analysis):
                 return []
             return [(d.value if d.how == "assign" else None, d.path) for d in definitions]
         found: list[tuple[ast.expr | None, tuple[int, ...]]] = []
-        for store in self.syntax.by_type[ast.Name]:
+        for store in sorted(self.syntax.by_type[ast.Name], key=lambda n: n.lineno):
             statement = self.syntax.statement_of(store) if store.id == name.id and is_stored(store) else None
             if statement is None or statement.lineno >= name.lineno or self.syntax.function_of(store) is not None:
                 continue

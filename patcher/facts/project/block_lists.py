@@ -183,10 +183,12 @@ def _are_called(cls: ast.ClassDef, syntax: Syntax, text: str) -> bool:
     """Whether methods of ``cls`` call items of the list ``text`` as modules, and none of them in another way."""
     inside = syntax.subtree(cls)
     loops = (n for n in inside if isinstance(n, (ast.For, ast.comprehension)))
-    over = [n for n in loops if any(dotted(part) == text for part in ast.walk(n.iter))]
-    names = {n.id for loop in over for n in ast.walk(loop.target) if isinstance(n, ast.Name)}
     items = [n for n in inside if isinstance(n, ast.Subscript) and dotted(n.value) == text]
-    read = [*items, *(n for n in inside if isinstance(n, ast.Name) and n.id in names and isinstance(n.ctx, ast.Load))]
+    read: list[ast.expr] = [*items]
+    for loop in (n for n in loops if any(dotted(part) == text for part in ast.walk(n.iter))):
+        names = {n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name)}
+        within = syntax.subtree(loop if isinstance(loop, ast.For) else syntax.parents[loop])
+        read += [n for n in within if isinstance(n, ast.Name) and n.id in names and isinstance(n.ctx, ast.Load)]
     called = False
     for item in read:
         match syntax.parents[item]:

@@ -45,16 +45,13 @@ class Project:
         self._functions: dict[str, FunctionSummary] = {}
         self._module_of: dict[str, str] = {}
         self._by_method: defaultdict[str, list[str]] = defaultdict(list)
-        self.foreign_stores: set[str] = set()
         self._packages = {s.module.partition(".")[0] for s in self.modules.values()}
-        self.doubts: set[str] = set()
-        self.one_graph = False
-        self.dynamo: set[tuple[str, bool]] = set()
-        for s in self.modules.values():
-            self.foreign_stores |= s.foreign_stores
-            self.doubts |= s.doubts
-            self.one_graph |= s.one_graph
-            self.dynamo |= s.dynamo
+        files = self.modules.values()
+        self.foreign_stores = frozenset[str]().union(*(s.foreign_stores for s in files))
+        self.doubts = frozenset[str]().union(*(s.doubts for s in files))
+        self.dynamo = frozenset[tuple[str, bool]]().union(*(s.dynamo for s in files))
+        self.one_graph = any(s.one_graph for s in files)
+        for s in files:
             for c in s.classes:
                 name = f"{s.module}.{c.name}"
                 other_class = self._classes.get(name)
@@ -72,11 +69,9 @@ class Project:
                         elsewhere=(f.elsewhere | other.elsewhere) - f.here - other.here,
                     )
                 self._functions[name] = f
-        self.properties: set[str] = set()
-        for name, c in self._classes.items():
-            self.properties |= c.properties
-            for method in c.methods:
-                self._by_method[method].append(f"{name}.{method}")
+        self.properties = frozenset[str]().union(*(c.properties for c in self._classes.values()))
+        for name, method in ((name, m) for name, c in self._classes.items() for m in c.methods):
+            self._by_method[method].append(f"{name}.{method}")
         self.effects = Closure(self)
         self.catching = Catching(self)
         self.documented = Documented(self)
