@@ -14,7 +14,8 @@ from patcher.edit.suppress import Ignore, Ignores, Suppressions, means, suppress
 from patcher.facts import Facts
 from patcher.facts.checks.caught import Caught
 from patcher.facts.compiling.in_force import InForce
-from patcher.facts.project.index import Project, summarise
+from patcher.facts.project.index import Project
+from patcher.facts.project.summarising import summarise
 from patcher.facts.running.frequency import Frequency, Often, Reach
 from patcher.facts.zones.scripting import Scripting
 from patcher.files import ignores

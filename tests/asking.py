@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 
 from patcher.facts import Facts
-from patcher.facts.project.index import Project, summarise
+from patcher.facts.project.index import Project
+from patcher.facts.project.summarising import summarise
 from patcher.settings import Settings
 
 

@@ -10,7 +10,8 @@ import ast
 import pytest
 
 from patcher.edit.engine import patch
-from patcher.facts.project.index import Project, summarise
+from patcher.facts.project.index import Project
+from patcher.facts.project.summarising import summarise
 from patcher.results import PatchResult
 from patcher.settings import Settings
 from rules import load_rules

@@ -10,7 +10,8 @@ import torch
 from docs.tables import captured
 from patcher.facts import Facts
 from patcher.facts.numbers.asked_numbers import AskedNumbers
-from patcher.facts.project.index import Project, summarise
+from patcher.facts.project.index import Project
+from patcher.facts.project.summarising import summarise
 from patcher.facts.tables.captured import CAPTURED, CODE
 from patcher.facts.tables.number_takers import BUILTINS, FUNCTIONS, GIVING_UP, METHODS
 from patcher.harness.listener import Listener, listening

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from patcher.facts.project.index import Project, summarise
-from patcher.facts.project.touches import How
+from patcher.facts.project.index import Project
+from patcher.facts.project.summarising import summarise
+from patcher.facts.project.touch import How
 
 HOME = """
     import functools

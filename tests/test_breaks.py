@@ -8,7 +8,8 @@ import pytest
 
 from patcher.facts import Facts
 from patcher.facts.caching.breaks import GraphBreaks
-from patcher.facts.project.index import Project, summarise
+from patcher.facts.project.index import Project
+from patcher.facts.project.summarising import summarise
 from patcher.settings import Settings
 
 IMPORT = "from torch._dynamo import graph_break as _pause\n"

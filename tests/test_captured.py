@@ -13,7 +13,8 @@ import torch
 
 from docs.tables import captured
 from patcher.facts import Facts
-from patcher.facts.project.index import Project, summarise
+from patcher.facts.project.index import Project
+from patcher.facts.project.summarising import summarise
 from patcher.facts.tables.captured import CAPTURED, CODE
 from patcher.facts.zones.scripting import Scripting
 from patcher.settings import Settings

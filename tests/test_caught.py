@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from patcher.facts.project.index import Project, summarise
+from patcher.facts.project.index import Project
+from patcher.facts.project.summarising import summarise
 
 NET = """
 import torch.nn as nn

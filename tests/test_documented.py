@@ -7,7 +7,8 @@ import ast
 import pytest
 
 from patcher.facts.project.documented import documented
-from patcher.facts.project.index import Project, summarise
+from patcher.facts.project.index import Project
+from patcher.facts.project.summarising import summarise
 from patcher.facts.syntax.tree import Syntax
 
 GOOGLE = """Raises:

@@ -7,7 +7,8 @@ import ast
 import pytest
 
 from patcher.edit.engine import patch
-from patcher.facts.project.index import Project, summarise
+from patcher.facts.project.index import Project
+from patcher.facts.project.summarising import summarise
 from patcher.results import PatchResult
 from patcher.rule import Rule
 from patcher.settings import Extent, Settings, Varied

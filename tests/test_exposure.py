@@ -7,7 +7,8 @@ import ast
 import pytest
 
 from patcher.facts import Facts
-from patcher.facts.project.index import Project, summarise
+from patcher.facts.project.index import Project
+from patcher.facts.project.summarising import summarise
 from patcher.facts.tensor_state.exposure import Exposure
 from patcher.settings import Settings
 

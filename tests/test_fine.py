@@ -9,7 +9,8 @@ import pytest
 
 from patcher.diagnose.diagnosis import Remark
 from patcher.diagnose.fine import fine
-from patcher.facts.project.index import Project, summarise
+from patcher.facts.project.index import Project
+from patcher.facts.project.summarising import summarise
 
 HEAD = "import logging\nimport warnings\nimport torch\nfrom torch import nn\nlogger = logging.getLogger(__name__)\n"
 NET = HEAD + "class Net(nn.Module):\n"

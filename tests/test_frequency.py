@@ -8,7 +8,8 @@ import textwrap
 import pytest
 
 from patcher.facts import Facts
-from patcher.facts.project.index import Project, summarise
+from patcher.facts.project.index import Project
+from patcher.facts.project.summarising import summarise
 from patcher.facts.running.frequency import Frequency
 from patcher.settings import Settings
 

@@ -634,13 +634,13 @@ REFUSED = {
     ),
     "an option in a loop": (
         TRAIN.replace(ONE, '    for name in ("x", "compile-mode"):\n        parser.add_argument(f"--{name}")\n' + ONE),
-        "train.py:15: --compile_mode is an option already",
+        "train.py:15: which option is added here is not known",
     ),
     "an option from a list": (
         TRAIN.replace("def main", 'MORE = ["compile", "y"]\n\n\ndef main').replace(
             ONE, '    add = parser.add_argument\n    for name in MORE:\n        add("--" + name)\n' + ONE
         ),
-        "train.py:19: --compile is an option already",
+        "train.py:19: which option is added here is not known",
     ),
     "an option of any name": (
         TRAIN.replace("def main():", "def main(name='x'):").replace(
@@ -689,17 +689,13 @@ REFUSED = {
 }
 
 
-def test_options_of_other_names_and_another_package(project: Path) -> None:
-    script = TRAIN.replace(ONE, '    for name in ("x", "y"):\n        parser.add_argument(f"--{name}")\n' + ONE)
+def test_options_of_other_names(project: Path) -> None:
+    script = TRAIN.replace(ONE, '    add = parser.add_argument\n    add("--x")\n    add("--y")\n' + ONE)
     script = script.replace("def main", "def layer(f):\n    f = partial(f, 1)\n    return f(2)\n\n\ndef main")
     script = script.replace("import argparse\n", "import argparse\nfrom functools import partial\n")
-    script = script.replace(ONE, "    logging.debug(parser)\n" + ONE).replace(
-        "import torch\n", "import logging\nimport torch\n", 1
-    )
     (project / "train.py").write_text(script)
     status, out, err = fix_compile(project, "integrate", "train.py")
     assert status == 0, out + err
-    assert "train.py:23: `logging.debug` may add options that are not seen here: run the script with --help\n" in out
     assert (project / "train.py").read_text().count("add_compile_arguments") == 1
     assert python(project, "train.py", "--x", "1", "--compile", "--compile_backend", "eager").endswith("graphs 2\n")
 

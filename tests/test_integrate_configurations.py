@@ -203,7 +203,7 @@ REFUSED = {
     ),
     "of a function": (
         TYRO.replace("main(tyro.cli(Config))", "tyro.cli(main)").replace("cfg: Config", "steps: int"),
-        "makes options of the parameters of a function: give that the parameters compile, ",
+        "as of typer, fire or jsonargparse, needs settings of its own (compile, ",
     ),
     "the Trainer's": (
         SEVERAL.replace("import HfArgumentParser", "import HfArgumentParser, TrainingArguments").replace(

@@ -26,7 +26,6 @@ def gui(
     parts: list[str],
     saved: list[str],
     made: list[str],
-    more: str = "",
 ) -> str:
     """An interface with these parameters besides its own, in each of its places."""
 
@@ -41,9 +40,7 @@ def gui(
         + "\n\n"
         + function("save", save, "    return json.dumps(list(locals().items()))\n")
         + function("load", load, "    return json.loads(path)\n")
-        + function(
-            "train", train, f"    config = {{\n{entries}    }}\n    config['steps'] = 1\n{more}    return config\n"
-        )
+        + function("train", train, f"    config = {{\n{entries}    }}\n    config['steps'] = 1\n    return config\n")
         + "def tab():\n    settings = Settings()\n    components = [\n"
         + "".join(f"        settings.{n},\n" for n in [*OWN, *parts])
         + "    ]\n    gr.Button().click(train, inputs=[components[0], components[1]], outputs=components)\n"
@@ -101,24 +98,10 @@ def test_one_that_is_missing_in_one_place(place: int, name: str, project: Path) 
     assert not any(f" {other}," in line or f" {other}:" in line for other in NAMES if other != name)
 
 
-def test_what_is_added_by_other_statements_counts(project: Path) -> None:
-    places = [list(NAMES) for _ in range(6)]
-    places[4] = []
-    several = ", ".join(f'"{n}": {n}' for n in NAMES[2:])
-    more = (
-        f"    config.update({{{several}}})\n    config['compile'] = compile\n    config |= {{'compile_backend': 1}}\n"
-    )
-    assert told(project, gui(*places, more=more)) == []
-    [line] = told(project, gui(*places, more=more.replace("config['compile']", "other['compile']")))
-    assert "`config` is written to a configuration, without compile: add those" in line
-
-
 def test_options_of_one_kind_of_model(project: Path) -> None:
     """A prefix is no matter; a condition is told."""
     own = [f"flux_{name}" for name in NAMES]
     places = [own, own, own, own, [], own]
-    more = "".join(f"    config['{name}'] = flux_{name}\n" for name in NAMES)
-    assert told(project, gui(*places, more=more)) == []
     script = gui(*places)
     entries = "".join(f'        "{name}": flux_{name} if setting_3 else None,\n' for name in NAMES)
     script = script.replace('        "setting_21": setting_21,\n', f'        "setting_21": setting_21,\n{entries}')

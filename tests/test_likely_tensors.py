@@ -8,7 +8,8 @@ import pytest
 
 from patcher.facts import Facts
 from patcher.facts.numbers.likely_tensors import LikelyTensors
-from patcher.facts.project.index import Project, summarise
+from patcher.facts.project.index import Project
+from patcher.facts.project.summarising import summarise
 from patcher.facts.syntax.docstrings import tensors_documented
 from patcher.settings import Settings
 

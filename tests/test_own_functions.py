@@ -9,7 +9,8 @@ import pytest
 
 from patcher.facts import Facts
 from patcher.facts.effects.own_functions import OwnFunctions
-from patcher.facts.project.index import Project, summarise
+from patcher.facts.project.index import Project
+from patcher.facts.project.summarising import summarise
 from patcher.settings import Settings
 
 

@@ -6,7 +6,8 @@ import ast
 
 import pytest
 
-from patcher.facts.project.index import Project, summarise
+from patcher.facts.project.index import Project
+from patcher.facts.project.summarising import summarise
 
 STEPS = """\
 import torch

@@ -6,7 +6,8 @@ import ast
 
 import pytest
 
-from patcher.facts.project.index import Project, summarise
+from patcher.facts.project.index import Project
+from patcher.facts.project.summarising import summarise
 from patcher.finding import find
 from patcher.settings import Settings
 from rules import load_rules
@@ -18,11 +19,11 @@ import torch.distributed as dist
 
 told = []
 
-def rank():
+def get_rank():
     return dist.get_rank() if dist.is_available() and dist.is_initialized() else 0
 
-def is_main():
-    return rank() == 0
+def is_main_process():
+    return get_rank() == 0
 
 def count():
     told.append(1)
@@ -44,7 +45,7 @@ class Net(nn.Module):
 """
 HANDED_ON = (
     "    if is_master or force:\n        builtin_print(*args, **kwargs)",
-    "    if is_main() or force:\n        builtin_print('[{}]'.format(datetime.datetime.now().time()), end='')\n"
+    "    if is_main_process() or force:\n        builtin_print('[{}]'.format(datetime.datetime.now().time()), end='')\n"
     "        builtin_print(*args, **kwargs)",
 )
 KEPT = (

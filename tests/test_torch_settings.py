@@ -15,7 +15,8 @@ import torch
 
 from patcher.diagnose.places import Places
 from patcher.edit.engine import patch
-from patcher.facts.project.index import Project, summarise
+from patcher.facts.project.index import Project
+from patcher.facts.project.summarising import summarise
 from patcher.facts.tables.captured import CAPTURED
 from patcher.harness.failures import MissingSettingError
 from patcher.harness.worker import in_force

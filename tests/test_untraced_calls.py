@@ -8,7 +8,8 @@ import warnings
 import pytest
 import torch
 
-from patcher.facts.project.index import Project, summarise
+from patcher.facts.project.index import Project
+from patcher.facts.project.summarising import summarise
 from patcher.facts.tables import host_api
 from patcher.finding import find
 from patcher.harness.listener import Listener, listening

@@ -11,7 +11,8 @@ from patcher.diagnose.diagnosis import Remark
 from patcher.diagnose.sites import tree_in
 from patcher.facts import Facts
 from patcher.facts.checks.log_calls import log_call
-from patcher.facts.project.index import Project, summarise
+from patcher.facts.project.index import Project
+from patcher.facts.project.summarising import summarise
 from patcher.facts.syntax.classes import INITIALISERS
 from patcher.facts.syntax.tree import Syntax
 from patcher.facts.values.module_values import Bindings

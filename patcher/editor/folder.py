@@ -13,7 +13,9 @@ from pathlib import Path
 
 from patcher.config import Config, load
 from patcher.edit.engine import fix_one, patch
-from patcher.facts.project.index import ModuleSummary, Project, summarise
+from patcher.facts.project.index import Project
+from patcher.facts.project.summaries import ModuleSummary
+from patcher.facts.project.summarising import summarise
 from patcher.files.backup import MARKERS, project_root
 from patcher.files.discover import Exclude, discover
 from patcher.files.source import SourceError, read

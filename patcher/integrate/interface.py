@@ -14,7 +14,6 @@ _WHAT = {
     "function": "takes every parameter, but not {}: give it those, as the last, as the others alike",
     "components": "lists every component, but not {}: add those, as the last",
     "saved": "is written to a configuration, without {}: add those",
-    "call": "is given every parameter, but not {}: hand those on too",
 }
 
 

@@ -11,8 +11,7 @@ from patcher.facts.scripts.commands import Command, Commands
 from patcher.facts.scripts.configurations import Configuration, Configurations
 from patcher.facts.scripts.parsers import CommandLine, Parser
 from patcher.facts.scripts.sources import Source, Sources
-from patcher.facts.syntax.tree import dotted, last_name
-from patcher.facts.values.module_values import imported
+from patcher.facts.syntax.tree import last_name
 from patcher.integrate.remarks import RefusedError, Remark, at
 from patcher.rule import Code, Decorate, Edit, Insert
 
@@ -84,11 +83,6 @@ class Options:
             p = self.parser
             edit = Insert(p.anchor, (Code(f"{self.module}.{ADDS}({p.name})"),), p.after)
             yield p.source, edit, at(p.source, p.call, f"`{p.name}` gets {', '.join(OPTIONS)}")
-            for call in self._given_away(p):
-                message = (
-                    f"`{ast.unparse(call.func)}` may add options that are not seen here: run the script with --help"
-                )
-                yield p.source, edit, at(p.source, call, message)
         for configuration in self._used(places):
             yield self._with_fields(configuration)
         if self.parser is not None or self.filled:
@@ -100,17 +94,6 @@ class Options:
                 Decorate(function, Code(f"{self.module}.{ADDS}")),
                 at(source, function, f"`{function.name}` gets {', '.join(OPTIONS)}"),
             )
-
-    def _given_away(self, parser: Parser) -> list[ast.Call]:
-        """Calls that give the parser to another package."""
-        files = (self.line.sources, self.configurations.around)
-        return [
-            call
-            for call in parser.source.syntax.by_type[ast.Call]
-            if parser.name in [dotted(a) for a in (*call.args, *(k.value for k in call.keywords))]
-            and imported(parser.source.syntax, call.func) is not None
-            and not any(sources.called(call) for sources in files)
-        ]
 
     def _used(self, places: Sequence[tuple[Source, ast.stmt]]) -> list[Configuration]:
         """The dataclasses that get fields: those that the parser fills, else those that are at hand."""
@@ -182,7 +165,7 @@ def options_of(module: str, sources: Sources, line: CommandLine, beyond: Command
         raise RefusedError(at(source, by, message))
     if not parsers and configurations.all:
         return Options(module, line, None, commands, configurations, _given(configurations.all, sources))
-    parser = _parser(parsers, line, beyond, sources, configurations)
+    parser = _parser(parsers, line, beyond, sources)
     return Options(module, line, parser, commands, configurations, _spread(line, beyond, configurations, sources))
 
 
@@ -216,11 +199,6 @@ def _spread(
 
 def _refuse_command(command: Command) -> None:
     source, function = command.source, command.function
-    if command.library == "typer":
-        names = ", ".join(name for name, *_ in _FIELDS)
-        raise RefusedError(
-            at(source, function, f"a command of typer: give it the parameters {names}, and compile by them")
-        )
     for decorator in command.foreign:
         message = (
             f"what `{ast.unparse(decorator)}` gives may not take {', '.join(OPTIONS)}: put it above the command, "
@@ -233,11 +211,9 @@ def _refuse_command(command: Command) -> None:
         )
 
 
-def _parser(
-    parsers: Sequence[Parser], line: CommandLine, beyond: CommandLine, sources: Sources, configurations: Configurations
-) -> Parser:
+def _parser(parsers: Sequence[Parser], line: CommandLine, beyond: CommandLine, sources: Sources) -> Parser:
     if not parsers:
-        raise RefusedError(*without_parser(line, beyond, sources, configurations))
+        raise RefusedError(*without_parser(line, beyond, sources))
     if len(parsers) > 1:
         raise RefusedError(
             *(
@@ -263,24 +239,17 @@ def _parser(
     return parser
 
 
-def without_parser(
-    line: CommandLine, beyond: CommandLine, sources: Sources, configurations: Configurations
-) -> list[Remark]:
+def without_parser(line: CommandLine, beyond: CommandLine, sources: Sources) -> list[Remark]:
     """What to do where no parser is seen that takes arguments."""
-    for source, call in configurations.of_functions:
-        message = (
-            f"`{ast.unparse(call.func)}` makes options of the parameters of a function: give that the parameters "
-            f"{_NAMES}, and compile by them"
-        )
-        return [at(source, call, message)]
     for source, call in line.others:
         message = f"`{ast.unparse(call.func)}` fills classes: give one of them the fields {_NAMES}, and compile by them"
         return [at(source, call, message)]
     if beyond.parsers:
         return [at(p.source, p.call, "the parser is made here: give this file as well") for p in beyond.parsers]
     message = (
-        "no argparse.ArgumentParser is made here: give the file that makes it as well; a script without one needs a "
-        "setting of its own, and where the model is ready `if` that is set `model.compile()`"
+        "no argparse.ArgumentParser is made here: give the file that makes it as well; a script without one, as of "
+        f"typer, fire or jsonargparse, needs settings of its own ({_NAMES}), and where the model is ready "
+        "`if` the first is set `model.compile()`"
     )
     return [Remark(sources.all[0].path, 0, message)]
 

@@ -100,25 +100,24 @@ def _planned(sources: Sources, surroundings: Sources, wanted: Wanted) -> Plan:
         names = " and ".join(f"`{model.name}`" for model, _ in models)
         where = "below" if place.after else "above"
         told.append(at(place.source, place.anchor, f"{names} compiled {where} this with --compile"))
-    told += [
-        at(model.source, s, f"`{model.name}` is another model from here on, which is not compiled")
-        for model, ready, _ in chosen
-        for s in ready.again
-    ]
+    for model, s in ((model, s) for model, ready, _ in chosen for s in ready.again):
+        told.append(at(model.source, s, f"`{model.name}` is another model from here on, which is not compiled"))
     if not governed:  # what is compiled in another way is saved, and loaded, with the names that it has
         told += _savers(sources, wanted, edits)
-    told += [
-        at(place.source, place.call.node, f"--{flag} compiles here: with --compile it is an error")
-        for place in governed
-        for flag in place.flags
-    ]
-    told += [
-        at(source, call, f"{option} compiles in another way: with --compile it is an error")
-        for cl in (line, beyond)
-        for option, (source, call) in cl.options.items()
-        if option == _OTHER_OPTION and option[2:] not in flags
-    ]
+    told += _excluded(governed, [o for cl in (line, beyond) for o in cl.options.items() if o[0][2:] not in flags])
     return Plan(_changes(sources, edits, wanted), (), (*told, *shown), False, options.kind(), flags)
+
+
+def _excluded(
+    governed: Sequence[compiled.Place], options: Sequence[tuple[str, tuple[Source, ast.Call]]]
+) -> Iterator[Remark]:
+    """The options that compile in another way."""
+    for place in governed:
+        for flag in place.flags:
+            yield at(place.source, place.call.node, f"--{flag} compiles here: with --compile it is an error")
+    for option, (source, call) in options:
+        if option == _OTHER_OPTION:
+            yield at(source, call, f"{option} compiles in another way: with --compile it is an error")
 
 
 def _changes(sources: Sources, edits: Mapping[str, list[Edit]], wanted: Wanted) -> dict[str, Change]:
@@ -158,13 +157,11 @@ def _is_done(sources: Sources) -> bool:
     }
     if ADDS not in used and any(has_fields(source) for source in sources.all):
         return bool(used)
-    if used and (ADDS not in used or len(used) == 1):
-        [name, *_] = used
-        source, node = used[name]
+    if len(used) == 1:
+        [(name, (source, node))] = used.items()
         other = ADDS if name != ADDS else COMPILES
-        raise RefusedError(
-            at(source, node, f"`{name}` is called here and `{other}` nowhere: take it out and run this again")
-        )
+        message = f"`{name}` is called here and `{other}` nowhere: take it out and run this again"
+        raise RefusedError(at(source, node, message))
     return bool(used)
 
 
@@ -177,26 +174,8 @@ def _used(source: Source) -> Iterator[ast.expr]:
 def _chosen(sources: Sources, around: Sources, options: Options, wanted: Wanted) -> list[tuple[Model, Ready, str]]:
     """The models to compile, each with its place and the name that holds what the parser has read."""
     models = Models(sources, around)
-    script = sources.all[0]
-    named = [m for m in models.all if not wanted.model or m.name == wanted.model]
-    if wanted.model and not named:
-        named = list(models.named(wanted.model))
-    if not named:
-        what = f"no model is called `{wanted.model}`" if wanted.model else "no model is built, as far as is seen"
-        known = sorted({m.name for m in models.all})
-        hint = (
-            f" (there are {', '.join(known)})" if known else ": give the file that builds it, or name it with --model"
-        )
-        raise RefusedError(Remark(script.path, 0, what + hint))
-    named = [m for m in named if not m.returned] or named
-    best = max(m.use for m in named)
-    used = [m for m in named if m.use == best]
-    if not wanted.model and (best == 0 or (best == 1 and len({m.name for m in used}) > 1)):
-        raise RefusedError(
-            *(at(m.source, m.made, f"`{m.name}` may be the model: name the one to compile with --model") for m in used)
-        )
     found = []
-    for model in used:
+    for model in _meant(models, sources.all[0], wanted.model):
         places = models.ready(model)
         if not places:
             message = f"`{model.name}` is built, wrapped or run in one statement: give it statements of their own"
@@ -204,17 +183,32 @@ def _chosen(sources: Sources, around: Sources, options: Options, wanted: Wanted)
         for ready in places:
             held = options.held(model.source, ready.anchor)
             if held is None:
-                message = (
-                    f"`{model.name}` is ready here, and {options.told} is not at hand: hand it over, "
-                    "by a name of its own"
-                )
-                raise RefusedError(at(model.source, ready.anchor, message))
+                message = f"`{model.name}` is ready here, and {options.told} is not at hand"
+                raise RefusedError(at(model.source, ready.anchor, f"{message}: hand it over, by a name of its own"))
             if not model.source.syntax.alone(ready.anchor):
-                raise RefusedError(
-                    at(model.source, ready.anchor, "this line holds several statements: put them on lines")
-                )
+                message = "this line holds several statements: put them on lines"
+                raise RefusedError(at(model.source, ready.anchor, message))
             found.append((model, ready, held))
     return found
+
+
+def _meant(models: Models, script: Source, name: str) -> list[Model]:
+    """The models that are called ``name``, or, for "", that are used most like one that is to be compiled."""
+    named = [m for m in models.all if m.name == name] or list(models.named(name)) if name else list(models.all)
+    if not named:
+        what = f"no model is called `{name}`" if name else "no model is built, as far as is seen"
+        known = ", ".join(sorted({m.name for m in models.all}))
+        hint = f" (there are {known})" if known else ": give the file that builds it, or name it with --model"
+        raise RefusedError(Remark(script.path, 0, what + hint))
+    named = [m for m in named if not m.returned] or named
+    best = max(m.use for m in named)
+    used = [m for m in named if m.use == best]
+    if not name and (best == 0 or (best == 1 and len({m.name for m in used}) > 1)):
+        told = (
+            at(m.source, m.made, f"`{m.name}` may be the model: name the one to compile with --model") for m in used
+        )
+        raise RefusedError(*told)
+    return used
 
 
 def _savers(sources: Sources, wanted: Wanted, edits: defaultdict[str, list[Edit]]) -> Iterator[Remark]:

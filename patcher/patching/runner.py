@@ -106,7 +106,8 @@ def answers(
 def engine_steps() -> Steps:
     """The engine's three functions, imported when they are needed: ``--help`` has no use for them."""
     from patcher.edit.engine import patch
-    from patcher.facts.project.index import Project, summarise
+    from patcher.facts.project.index import Project
+    from patcher.facts.project.summarising import summarise
 
     return Steps(summarise, Project, patch)
 
@@ -114,14 +115,16 @@ def engine_steps() -> Steps:
 def suggesting_steps() -> Steps:
     """The same for looking, and for what each fix alone would change."""
     from patcher.edit.engine import suggest
-    from patcher.facts.project.index import Project, summarise
+    from patcher.facts.project.index import Project
+    from patcher.facts.project.summarising import summarise
 
     return Steps(summarise, Project, suggest)
 
 
 def finding_steps() -> Steps:
     """The same for looking only: LibCST takes longer to load, and to parse a file, than it takes to look at one."""
-    from patcher.facts.project.index import Project, summarise
+    from patcher.facts.project.index import Project
+    from patcher.facts.project.summarising import summarise
     from patcher.finding import find
 
     return Steps(summarise, Project, find)

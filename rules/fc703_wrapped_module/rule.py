@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 from patcher.facts import Facts
 from patcher.facts.compiling.in_place import InPlace
-from patcher.facts.compiling.placing import exclusive
 from patcher.facts.compiling.sites import CompileSite, CompileSites
 from patcher.rule import Applicability, Code, Finding, Fix, ReplaceStatements, Rule, Where
 from rules.fc703_wrapped_module.examples import INVALID, VALID
@@ -78,7 +77,7 @@ def _wrapped(site: CompileSite, facts: Facts) -> Iterator[Finding]:
     """A module that becomes the wrapper, compiled in place instead."""
     if site.form not in ("again", "built") or site.held is None or not site.is_module or site.by_forward:
         return
-    if facts.ask(InPlace).why_not(site) is not None or facts.ask(CompileSites).replaced or _compiled_too(site, facts):
+    if facts.ask(InPlace).why_not(site) is not None or facts.ask(CompileSites).replaced or site.others:
         return
     code = _code(site, facts)
     if code is None or tells_wrappers(facts):
@@ -87,19 +86,6 @@ def _wrapped(site: CompileSite, facts: Facts) -> Iterator[Finding]:
     message = f"`{held}` becomes a wrapper with other parameter names: `Module.compile` does the same in place"
     edit = ReplaceStatements((facts.syntax.statement_of(site.node),), code)
     yield Finding(site.node, message, Fix((edit,), Applicability.UNSAFE), NOTE)
-
-
-def _compiled_too(site: CompileSite, facts: Facts) -> bool:
-    """Whether the same run compiles what holds it once more."""
-    held = ast.unparse(site.held) if site.held is not None else ""
-    return bool(site.others) or any(
-        s.model is not None
-        and s is not site
-        and ast.unparse(s.model) == held
-        and s.function is site.function
-        and not exclusive(s.node, site.node, facts.syntax)
-        for s in facts.ask(CompileSites).all
-    )
 
 
 def _code(site: CompileSite, facts: Facts) -> tuple[Code, ...] | None:

@@ -585,20 +585,6 @@ def kept(x):
 """,
     ),
     NearMiss(
-        title="part of a step that has to be one graph",
-        source=_STACK
-        + """def script(x):
-    model = Stack()
-    model.compile()
-
-    @torch.compile(fullgraph=True)
-    def step(x):
-        return model(x).sum()
-
-    return step(x)
-""",
-    ),
-    NearMiss(
         title="a list that is another one later, and one with a compile of its own",
         source=_STACK
         + """class Grown(nn.Module):

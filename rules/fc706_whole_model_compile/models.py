@@ -12,7 +12,6 @@ from patcher.facts.compiling.by_blocks import Template
 from patcher.facts.compiling.repeated import RepeatedBlocks
 from patcher.facts.compiling.sites import CompileSite, CompileSites
 from patcher.facts.compiling.swapping import BlockSwapping
-from patcher.facts.flow.definitions import Definition
 from patcher.facts.project.block_lists import BlockList
 from patcher.facts.syntax.tree import dotted, last_name
 from patcher.facts.values.callees import Callees
@@ -96,41 +95,21 @@ class WholeModels(Analysis):
             return site.cls, ("{0}", (site.held,))
         if not isinstance(site.model, ast.Name):
             return None
-        found = [self._wrapped(value, path, site.held) for value, path in self._given(site.model)]
+        given = self.sites.assigned(site.model)
+        if self.syntax.function_of(site.model) is None:  # the last one, where one follows the other
+            given = given[-1:]
+        found = [self._wrapped(value, path, site.held) for value, path in given]
         return found[0] if len(found) == 1 else None
-
-    def _given(self, name: ast.Name) -> list[tuple[ast.expr | None, tuple[int, ...]]]:
-        """What may have been assigned to ``name``, and the place in it."""
-        if self.syntax.function_of(name) is not None:
-            definitions: frozenset[Definition] = self.callees.inference.definitions(name)
-            return [(d.value if d.how == "assign" else None, d.path) for d in definitions]
-        last: tuple[ast.expr | None, tuple[int, ...]] | None = None
-        line = 0
-        for store in self.syntax.by_type[ast.Name]:
-            assert isinstance(store, ast.Name)
-            if store.id != name.id or isinstance(store.ctx, ast.Load) or store.lineno >= name.lineno:
-                continue
-            statement = self.syntax.statement_of(store)
-            straight = statement in self.syntax.tree.body and isinstance(statement, ast.Assign)
-            target = statement.targets[0] if isinstance(statement, ast.Assign) else None
-            value = statement.value if isinstance(statement, ast.Assign) and straight else None
-            path = (target.elts.index(store),) if isinstance(target, ast.Tuple) and store in target.elts else ()
-            if store.lineno > line:
-                last, line = (value, path), store.lineno
-        return [last] if last is not None else []
 
     def _wrapped(self, value: ast.expr | None, path: tuple[int, ...], held: ast.expr) -> tuple[str, Template] | None:
         """``accelerator.prepare(model, optimizer)`` and ``DDP(model)`` give other modules around the model."""
         if not isinstance(value, ast.Call) or any(isinstance(a, ast.Starred) for a in value.args):
             return None
-        func = value.func
+        func, at = value.func, path[0] if len(path) == 1 else 0
+        several = bool(path) or len(value.args) == 1
+        cls = self.sites.class_of(value.args[at]) if at < len(value.args) and len(path) < 2 else None
+        if cls is None:
+            return None
         if isinstance(func, ast.Attribute) and func.attr in ("prepare", "prepare_model") and dotted(func.value):
-            at = path[0] if len(path) == 1 else 0 if not path and len(value.args) == 1 else None
-            if at is None or at >= len(value.args):
-                return None
-            cls = self.sites.class_of(value.args[at])
-            return (cls, ("{0}.unwrap_model({1})", (func.value, held))) if cls is not None else None
-        if last_name(func) in _DATA_PARALLEL and value.args and not path:
-            cls = self.sites.class_of(value.args[0])
-            return (cls, ("{0}.module", (held,))) if cls is not None else None
-        return None
+            return (cls, ("{0}.unwrap_model({1})", (func.value, held))) if several else None
+        return (cls, ("{0}.module", (held,))) if last_name(func) in _DATA_PARALLEL and not path else None

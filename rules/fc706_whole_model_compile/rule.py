@@ -47,8 +47,8 @@ class WholeModelCompile(Rule):
         model is compiled again, the wrapper is asked for (``_orig_mod``), the
         class of the blocks has the decorator, blocks are swapped (FC708), or activation checkpointing wraps the
         blocks afterwards: then the finding says what to do. Silent where no list of blocks is seen, or other lists of
-        modules beside it, where a block is called by its ``forward``, where something around is compiled with
-        ``fullgraph``, and for PyTorch before 2.2.
+        modules beside it, where a block is called by its ``forward``,
+        and for PyTorch before 2.2.
 
     References:
         PyTorch, "Reducing torch.compile cold start compilation time with regional compilation"; torchtitan's
@@ -69,7 +69,7 @@ class WholeModelCompile(Rule):
         if any(setting.kind == "blocks" for setting in facts.settings.torch_settings):
             return  # a run has decided
         whole = facts.ask(WholeModels).at(node)
-        if whole is None or whole.site.others or _is_within(whole, facts):
+        if whole is None or whole.site.others:
             return
         reached = Code(*whole.at)
         told = ", ".join(_told(one) for one in whole.lists)
@@ -93,16 +93,6 @@ class WholeModelCompile(Rule):
 def _told(one: BlockList) -> str:
     count = f"{one.count} x " if one.count else ""
     return f"`{one.path}` ({count}{one.cls.rpartition('.')[2]})"
-
-
-def _is_within(whole: WholeModel, facts: Facts) -> bool:
-    """Whether something else of the file is compiled with ``fullgraph``: it may take the model in whole."""
-    for call in facts.ask(CompileSites).calls:
-        full = call.argument("fullgraph") if call.node is not whole.site.node else None
-        off = full is None or (isinstance(full, ast.Constant) and not full.value)
-        if not off and call.kind in ("call", "decorator", "factory"):
-            return True
-    return False
 
 
 def _code(made: ByBlocks, limit: tuple[Code, ...]) -> tuple[Code, ...]:

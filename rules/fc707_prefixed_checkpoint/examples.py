@@ -124,20 +124,20 @@ def script(x):
     model.blocks = nn.ModuleList([torch.compile(block, **options) for block in list(model.blocks)])
 
 
-"""
-        + _ONE
-        + """def save(state, file):
-    torch.save(maybe_uncompile_state_dict(state), file)
+def save(state, file):
+    torch.save(state, file)
     file.seek(0)
     return file
 
 
-def script(x):
+"""
+        + _ONE
+        + """def script(x):
     net = Net().eval()
     prepare(net, dynamic=False)
     y = net(x)
     plain = Net().eval()
-    plain.load_state_dict(torch.load(save(net.state_dict(), io.BytesIO())))
+    plain.load_state_dict(torch.load(save(maybe_uncompile_state_dict(net.state_dict()), io.BytesIO())))
     assert torch.equal(plain(x), y)
     return y
 """,
@@ -302,8 +302,8 @@ def script(x):
 def script(x):
     pair = Pair().eval()
     file = io.BytesIO()
-    state = pair.state_dict()
-    torch.save(maybe_uncompile_state_dict(state), file)
+    state = maybe_uncompile_state_dict(pair.state_dict())
+    torch.save(state, file)
     file.seek(0)
     names = [name.replace("_orig_mod.", "") for name in torch.load(file)]
     return pair(x), names

@@ -10,6 +10,7 @@ from typing import Literal
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
+from patcher.facts.flow.kept import kept
 from patcher.facts.syntax.tree import FunctionNode, last_name
 from patcher.facts.values.callees import Callees
 from patcher.facts.values.module_values import imported
@@ -50,16 +51,20 @@ class Places(Analysis):
         super().__init__(facts)
         self.callees = facts.ask(Callees)
         self.wrapped = facts.ask(Wrapped)
+        self._seen: set[ast.AST] = set()
 
     @cached_property
     def all(self) -> tuple[Place, ...]:
         """In the order of the source, each once."""
         found: dict[ast.expr, Place] = {}
-        for call in self.syntax.by_type[ast.Call]:
-            for place in (*self._saved(call), *self._loaded(call), *self._written(call)):
+        calls = self.syntax.by_type[ast.Call]
+        states = {c for c in calls if self.state(c) is not None}
+        for call in calls:
+            for place in (*(self._saved(call) if states else ()), *self._loaded(call), *self._written(call)):
                 found.setdefault(place.node, place)
         return tuple(sorted(found.values(), key=lambda p: (p.node.lineno, p.node.col_offset)))
 
+    @kept
     def state(self, e: ast.expr) -> tuple[ast.expr, Wraps] | None:
         """The model whose state ``e`` takes, and what may have wrapped it; None for anything else."""
         model = None
@@ -81,101 +86,61 @@ class Places(Analysis):
         if any(self.callees.here(n) is not None for n in self.callees.of(call)):
             return
         keyed = [k.value for k in call.keywords if k.arg in ("state_dict", "obj", "tensors")]
-        for e in (*call.args, *keyed):
-            yield from self._in(e, e, _DEPTH)
+        for e in self._behind([*call.args, *keyed]):
+            if (found := self.state(e)) is not None:
+                yield Place(e, *found, "saved")
 
-    def _in(self, e: ast.expr, sink: ast.expr, depth: int) -> Iterator[Place]:
-        """State dicts in what is saved. ``sink``: where it is saved, or an expression in what is."""
-        if not depth:
-            return
-        found = self.state(e)
-        if found is not None:
-            if e is sink or not self._undone(sink):
-                yield Place(sink, *found, "saved")
-            return
-        match e:
-            case ast.Dict(keys=keys, values=values):
-                for key, value in zip(keys, values, strict=True):
-                    if key is not None:
-                        yield from self._in(value, value, depth - 1)
-            case ast.Call(func=ast.Name(id="dict"), args=[], keywords=keywords):
-                for k in keywords:
-                    yield from self._in(k.value, k.value, depth - 1)
-            case ast.Name():
-                yield from self._named(e, sink, depth - 1)
-            case ast.Call():
-                functions = self._functions(e)
-                for function in functions:
-                    for value in self._returns(function):
-                        yield from self._in(value, value, depth - 1)
-                if not self.wrapped.speaks_of_it(e):  # it is converted, by the names of the model
-                    for a in e.args:
-                        if self.state(a) is not None:
-                            yield from self._in(a, a, depth - 1)
+    def _behind(self, saved: list[ast.expr]) -> Iterator[ast.expr]:
+        """All that may become a part of what is ``saved``: written there, under a name of it, or returned for it.
 
-    def _named(self, e: ast.Name, sink: ast.expr, depth: int) -> Iterator[Place]:
-        if not depth:
-            return
-        for value in self.wrapped.values(e, depth):
-            if self.state(value) is not None:
-                yield from self._in(value, sink if isinstance(sink, ast.Name) else e, depth)
-            elif isinstance(value, (ast.Dict, ast.Call, ast.Name)):
-                yield from self._in(value, sink if isinstance(value, ast.Name) else value, depth)
-        for s in self.syntax.by_type[ast.Assign]:
-            match s.targets:
-                case [ast.Subscript(value=ast.Name() as held)] if held.id == e.id:
-                    if self.syntax.function_of(s) is self.syntax.function_of(e) or self._is_of(held, e):
-                        yield from self._in(s.value, s.value, depth)
-                        yield from self._item(s.value, depth - 1)
-
-    def _is_of(self, held: ast.Name, e: ast.Name) -> bool:
-        """Whether ``held``, in a function inside of that of ``e``, is the variable ``e``."""
-        outer, inner = self.syntax.function_of(e), self.syntax.function_of(held)
-        if inner is None or not any(p is outer for p in self.syntax.ancestors(inner)):
-            return False
-        return held.id not in self.syntax.bound_in(inner)
-
-    def _item(self, e: ast.expr, depth: int) -> Iterator[Place]:
-        """``for key, value in state.items()``: the state of which ``e`` is a value, at the expression that takes it.
-
-        Also ``value.detach().to(dtype)``.
+        Up to what takes the state of a model, or has to do with the wrapper's names.
         """
-        while isinstance(e, ast.Call) and isinstance(e.func, ast.Attribute):
-            e = e.func.value
-        if not isinstance(e, ast.Name):
-            return
-        for loop in (p for p in self.syntax.ancestors(e) if isinstance(p, ast.For)):
-            match loop:
-                case ast.For(
-                    target=ast.Tuple(elts=[_, ast.Name(id=value)]),
-                    iter=ast.Call(func=ast.Attribute(value=state, attr="items"), args=[]),
-                ) if value == e.id and not self.wrapped.speaks_of_it(loop):
-                    if isinstance(state, ast.Name):
-                        yield from self._named(state, state, depth)
-                    else:
-                        yield from self._in(state, state, depth)
-
-    def _undone(self, sink: ast.expr) -> bool:
-        """Whether a statement that has to do with the wrapper's names changes what ``sink`` holds."""
-        if not isinstance(sink, ast.Name):
-            return False
-        function, around = self.syntax.function_of(sink), set(self.syntax.ancestors(sink))
-        for n in self.syntax.by_type[ast.Name]:
-            if n.id != sink.id or n is sink or self.syntax.function_of(n) is not function:
+        while saved:
+            e = saved.pop()
+            if e in self._seen or (not isinstance(e, (ast.Dict, ast.Tuple, ast.List)) and self.wrapped.speaks_of_it(e)):
                 continue
-            for p in self.syntax.ancestors(n):
-                if p in around:
-                    break
-                if isinstance(p, ast.stmt) and self.wrapped.speaks_of_it(p):
-                    return True
-        return False
+            self._seen.add(e)
+            yield e
+            if self.state(e) is not None or (isinstance(e, ast.Name) and self._undone(e)):
+                continue
+            if isinstance(e, ast.Name):
+                saved += self._held(e)
+            elif isinstance(e, ast.Call):
+                functions = [f for n in self.callees.of(e) if (f := self.callees.here(n)) is not None]
+                saved += [r for f in functions if not self.wrapped.speaks_of_it(f) for r in self._returns(f)]
+            parts = [n.value if isinstance(n, ast.keyword) else n for n in ast.iter_child_nodes(e)]
+            saved += [n.iter if isinstance(n, ast.comprehension) else n for n in parts if hasattr(n, "_fields")]  # type: ignore[misc]
 
-    def _functions(self, call: ast.Call) -> list[FunctionNode]:
-        return [f for n in self.callees.of(call) if (f := self.callees.here(n)) is not None]
+    def _held(self, e: ast.Name) -> list[ast.expr]:
+        """What ``e`` is, a part of which it is, and what is put into it by its keys."""
+        found = self.wrapped.values(e, _DEPTH)
+        loops = (d.value for d in self.inference.definitions(e) if d.how == "iteration" and d.value is not None)
+        around = self.syntax.function_of(e)
+        for s in self._stores.get(e.id, ()):
+            if around is self.syntax.function_of(s) or any(p is around for p in self.syntax.ancestors(s)):
+                found.append(s.value)
+        return [*found, *loops]
+
+    @cached_property
+    def _stores(self) -> dict[str, list[ast.Assign]]:
+        """What is put into something by a key, by the name of that."""
+        found: dict[str, list[ast.Assign]] = {}
+        for s in self.syntax.by_type[ast.Assign]:
+            for target in s.targets:
+                if isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name):
+                    found.setdefault(target.value.id, []).append(s)
+        return found
+
+    @kept
+    def _undone(self, held: ast.Name) -> bool:
+        """Whether a statement that has to do with the wrapper's names changes what ``held`` holds."""
+        function = self.syntax.function_of(held)
+        same = (n for n in self.syntax.by_type[ast.Name] if n.id == held.id and self.syntax.function_of(n) is function)
+        own = self.syntax.statement_of(held)
+        statements = {self.syntax.statement_of(n) for n in same} - {own}
+        return any(self.wrapped.speaks_of_it(s) for s in statements)
 
     def _returns(self, function: FunctionNode) -> list[ast.expr]:
-        if self.wrapped.speaks_of_it(function):
-            return []
         own = (r for r in self.syntax.by_type[ast.Return] if self.syntax.function_of(r) is function)
         return [r.value for r in own if r.value is not None]
 
@@ -199,7 +164,11 @@ class Places(Analysis):
         state, model = next(iter((*call.args[:1], *keyed)), None), call.func.value
         if state is None or isinstance(state, ast.Starred) or not (wraps := self.wrapped.of(model)):
             return
-        if not self.wrapped.speaks_of_it(state) and not self._undone(state) and self.state(state) is None:
+        if (
+            not self.wrapped.speaks_of_it(state)
+            and not (isinstance(state, ast.Name) and self._undone(state))
+            and self.state(state) is None
+        ):
             strict = [*call.args[1:2], *(k.value for k in call.keywords if k.arg == "strict")]
             silent = any(isinstance(s, ast.Constant) and s.value is False for s in strict)
             yield Place(state, model, wraps, "loaded", silent, call)

@@ -1,30 +1,27 @@
 """Which expressions may hold a model that torch.compile has wrapped, itself or parts of it.
 
-What other files of the project do to it is known where a function of theirs is called, and where accelerate is told to
-compile what it prepares. Where a model is not wrapped after all, as without a flag, what is written for it gives the
-same object back: that it may be is enough. All about names was seen on torch 2.13 and accelerate 1.15.
+What other files of the project do to it is known where accelerate is told to compile what it prepares. Where a model is
+not wrapped after all, as without a flag, what is written for it gives the same object back: that it may be is enough.
+All about names was seen on torch 2.13 and accelerate 1.15.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
 from patcher.facts.compiling.sites import CompileSite, CompileSites
-from patcher.facts.flow.definitions import Definition
-from patcher.facts.project.index import FunctionSummary, ModuleSummary
 from patcher.facts.project.wrapping import tells_dynamo
 from patcher.facts.syntax.tree import dotted, last_name
-from patcher.facts.syntax.written import all_parameters
+from patcher.facts.syntax.written import all_parameters, is_stored, one_of
 from patcher.facts.values.callees import Callees
 
 PART = "_orig_mod"
 #: What asks for a wrapper, in PyTorch, diffusers and accelerate.
-_ASKING = frozenset({PART, "OptimizedModule", "is_compiled_module"})
+_ASKING = frozenset({PART, "OptimizedModule", "is_compiled_module", "consume_prefix_in_state_dict_if_present"})
 #: They hold the model, or a copy of it, as ``module``.
 _PARALLEL = frozenset({"DistributedDataParallel", "DataParallel", "DDP", "AveragedModel"})
 #: Their state is taken by functions of their own, which know the wrapper.
@@ -67,13 +64,11 @@ class Wrapped(Analysis):
         """Where accelerate is told to compile what it prepares, anywhere in the project."""
         for module in sorted(self.project.modules.values(), key=lambda m: m.path != self.facts.path):
             if module.accelerated:
-                line = min(module.accelerated)
-                return self._accelerator(line, module)
+                own = module.path == self.facts.path
+                return self._accelerator(min(module.accelerated), "" if own else f"{module.path.rpartition('/')[2]}, ")
         return None
 
-    def _accelerator(self, line: int, module: ModuleSummary | None = None) -> Wrap:
-        own = module is None or module.path == self.facts.path
-        file = "" if own or module is None else f"{module.path.rpartition('/')[2]}, "
+    def _accelerator(self, line: int, file: str = "") -> Wrap:
         return Wrap(line, inside=False, where=f"`Accelerator(dynamo_backend=...)` ({file}line {line})")
 
     def handed(self, model: ast.expr) -> Wraps:
@@ -96,17 +91,6 @@ class Wrapped(Analysis):
     def _calls(self) -> list[ast.Call]:
         return [c for c in self.syntax.by_type[ast.Call] if isinstance(c, ast.Call)]
 
-    @cached_property
-    def _wrapping(self) -> list[tuple[ast.Call, str, FunctionSummary]]:
-        """Calls of functions in other files that wrap what they are given, or parts of it."""
-        found = []
-        for call in self._calls:
-            for name in self.callees.of(call):
-                summary = self.project.function(name) if self.callees.here(name) is None else None
-                if summary is not None and summary.wraps:
-                    found.append((call, name, summary))
-        return found
-
     def of(self, model: ast.expr) -> Wraps:
         """The calls that may have wrapped what ``model`` holds where it stands; none where it is not known to be."""
         if self._asked(model) or any(last_name(c.func) in _SHARDED for c in self._calls):
@@ -118,29 +102,15 @@ class Wrapped(Analysis):
         return any(self._names_it(n) for n in ast.walk(node))
 
     def _names_it(self, n: ast.AST) -> bool:
-        match n:
-            case ast.Constant(value=str(text)):
-                return PART in text
-            case ast.Attribute(attr=name) | ast.Name(id=name) if name in _ASKING:
-                return True
-            case ast.Name(ctx=ast.Load()):
-                return self._names_in_text(n) or self._function_speaks(n.id)
-            case ast.Attribute(attr=name):
-                return self._function_speaks(name)
-        return False
+        name = last_name(n)
+        return _has_part(n) or name in self._speaking or ("uncompile" in name and not is_stored(n))
 
-    def _names_in_text(self, n: ast.Name) -> bool:
-        """``unwanted_prefix = "_orig_mod."``."""
-        stores = (s for s in self.syntax.by_type[ast.Assign] if any(dotted(t) == n.id for t in s.targets))
-        return any(isinstance(s.value, ast.Constant) and PART in str(s.value.value) for s in stores)
-
-    def _function_speaks(self, name: str) -> bool:
-        if "uncompile" in name or name == "consume_prefix_in_state_dict_if_present":
-            return True
-        return any(
-            f.name == name and any(isinstance(n, ast.Constant) and PART in str(n.value) for n in ast.walk(f))
-            for f in self.syntax.functions
-        )
+    @cached_property
+    def _speaking(self) -> frozenset[str]:
+        """Names that have to do with it: of what asks for it, and of texts and functions of the file."""
+        functions = (f.name for f in self.syntax.functions if any(map(_has_part, ast.walk(f))))
+        texts = (dotted(t) for s in self.syntax.by_type[ast.Assign] if _has_part(s.value) for t in s.targets)
+        return _ASKING | {*functions, *filter(None, texts)}
 
     def _asked(self, e: ast.expr) -> bool:
         """Whether it stands where a test has asked for the wrapper."""
@@ -158,12 +128,10 @@ class Wrapped(Analysis):
         match e:
             case ast.Call():
                 return self._call(e, depth - 1)
-            case ast.IfExp(body=a, orelse=b):
-                either = self._of(a, depth - 1) | self._of(b, depth - 1)
+            case ast.IfExp() | ast.BoolOp() | ast.NamedExpr():
+                either = frozenset(w for part in one_of(e) for w in self._of(part, depth - 1))
                 return _parts(either) if self.speaks_of_it(e) else either
-            case ast.BoolOp(values=values):
-                return frozenset(w for v in values for w in self._of(v, depth - 1))
-            case ast.NamedExpr(value=value) | ast.Attribute(value=value, attr="module"):
+            case ast.Attribute(value=value, attr="module"):
                 return self._of(value, depth - 1)
             case ast.Attribute(value=value, attr=attr) if attr == PART:
                 return _parts(self._of(value, depth - 1))
@@ -190,14 +158,10 @@ class Wrapped(Analysis):
         return _parts(found) if plain or (name == "getattr" and self.speaks_of_it(call)) else found
 
     def _returned(self, call: ast.Call, depth: int) -> Wraps:
-        """What a function of the project returns, and of which class it is."""
+        """What a function of the file returns, and of which class it is."""
         found = set(self._of_class(call))
-        for name in self.callees.of(call):
-            function = self.callees.here(name)
-            summary = self.project.function(name) if function is None else None
-            if summary is not None and "torch.compile" in summary.returns:
-                found.add(Wrap(call.lineno, inside=False, where=f"`{name.rpartition('.')[2]}` (line {call.lineno})"))
-            if function is not None and not self.speaks_of_it(function):
+        for function in filter(None, map(self.callees.here, self.callees.of(call))):
+            if not self.speaks_of_it(function):
                 values = (r.value for r in self.syntax.by_type[ast.Return] if self.syntax.function_of(r) is function)
                 found |= {w for v in values if v is not None for w in self._of(v, depth)}
         return frozenset(found)
@@ -211,41 +175,26 @@ class Wrapped(Analysis):
             for d in self.callees.inference.definitions(e):
                 value, path = d.part
                 if d.how == "parameter":
-                    found += [*self.callees.given(d), *self._given_to_class(d)]
+                    found += self.callees.given(d)
                 elif d.how == "assign" and value is not None:
                     found += _prepared(value, path)
             return found
         text, name = ast.unparse(e), e.attr if isinstance(e, ast.Attribute) else ""
-        for s in self.syntax.by_type[ast.Assign]:
-            for target in s.targets if isinstance(s, ast.Assign) and s.lineno != e.lineno else ():
-                several = target.elts if isinstance(target, ast.Tuple) else [target]
-                for i, t in enumerate(several):
-                    if ast.unparse(t) == text or (name and isinstance(t, ast.Attribute) and t.attr == name):
-                        found += _prepared(s.value, (i,) if isinstance(target, ast.Tuple) else ())
+        stores = ((s, t) for s in self.syntax.by_type[ast.Assign] if s.lineno != e.lineno for t in s.targets)
+        for s, target in stores:
+            for i, t in enumerate(target.elts if isinstance(target, ast.Tuple) else [target]):
+                if ast.unparse(t) == text or (name and isinstance(t, ast.Attribute) and t.attr == name):
+                    found += _prepared(s.value, (i,) if isinstance(target, ast.Tuple) else ())
         return found
-
-    def _given_to_class(self, d: Definition) -> list[ast.expr]:
-        """What calls of the class hand over for the parameter ``d`` of its constructor."""
-        cls = self.syntax.class_of(d.node)
-        init = self.facts.class_facts(cls).methods.get("__init__") if cls is not None else None
-        if cls is None or init is None or d.node not in all_parameters(init.args):
-            return []
-        at = [a.arg for a in init.args.args].index(d.name) - 1 if d.node in init.args.args else len(init.args.args)
-        calls = [c for c in self._calls if last_name(c.func) == cls.name]
-        return [a for c in calls for a in (*c.args[at : at + 1], *(k.value for k in c.keywords if k.arg == d.name))]
 
     # --- parts of the model -----------------------------------------------------------------------------------------
 
     def _inside(self, e: ast.expr) -> Wraps:
-        """Calls that wrap blocks of what ``e`` holds, by its name: in this file, or in a function of another."""
+        """Calls that wrap blocks of what ``e`` holds, by its name."""
         root = ast.unparse(_root(e))
-        found = {Wrap(s.node.lineno, inside=True) for s in self.sites if root != "self" and root in self._roots(s)}
-        for call, name, summary in self._wrapping:
-            given = (n for a in _arguments(call, summary) for n in ast.walk(a) if isinstance(n, ast.Attribute))
-            if any(ast.unparse(n).startswith(f"{ast.unparse(e)}.") for n in given):
-                where = f"`{name.rpartition('.')[2]}` (line {call.lineno})"
-                found.add(Wrap(call.lineno, inside=True, where=where))
-        return frozenset(found) | self._of_class(e)
+        sites = (s for s in self.sites if root != "self" and root in self._roots(s))
+        found = frozenset(Wrap(s.node.lineno, inside=True) for s in sites)
+        return found | self._of_class(e)
 
     def _of_class(self, e: ast.expr) -> Wraps:
         """Those by which a class of this file wraps parts of its own instances."""
@@ -278,11 +227,8 @@ class Wrapped(Analysis):
         return {root.id, *(n.id for g in given if g is not None for n in ast.walk(g) if isinstance(n, ast.Name))}
 
 
-def _arguments(call: ast.Call, summary: FunctionSummary) -> Iterator[ast.expr]:
-    """What ``call`` hands over for the parameters, parts of which are wrapped."""
-    names = summary.positional[1:] if "." in summary.qualname else summary.positional
-    yield from (a for n, a in zip(names, call.args, strict=False) if n in summary.wraps)
-    yield from (k.value for k in call.keywords if k.arg in summary.wraps)
+def _has_part(n: ast.AST) -> bool:
+    return isinstance(n, ast.Constant) and PART in str(n.value)
 
 
 def _parts(wraps: Wraps) -> Wraps:

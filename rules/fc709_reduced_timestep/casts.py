@@ -36,21 +36,18 @@ class Casts(Analysis):
         func = call.func
         given = next((k.value for k in call.keywords if k.arg == "dtype"), None)
         if imported(self.syntax, func) in _MAKING:
-            at = 1 if last_name(func) == "full" else 0
-            return self._cast(call, call.args[at], given) if given is not None and len(call.args) > at else None
+            made = call.args[1:] if last_name(func) == "full" else call.args
+            return self._cast(call, made[0], given) if made else None
         if not isinstance(func, ast.Attribute):
             return None
         if func.attr in _METHODS and not call.args and not call.keywords:
             return Cast(call, func.value, None, _METHODS[func.attr])
-        if func.attr not in ("to", "type"):
-            return None
-        if given is None and 1 <= len(call.args) <= 2:
-            last = call.args[-1]
-            given = last if len(call.args) == 2 or self._is_dtype(last) else None
-        return self._cast(call, func.value, given) if given is not None and self._is_dtype(given) else None
+        last = given or (call.args[-1] if call.args else None)
+        sure = last is not None and (len(call.args) == 2 or self._is_dtype(last))
+        return self._cast(call, func.value, last) if func.attr in ("to", "type") and sure else None
 
-    def _cast(self, call: ast.Call, value: ast.expr, dtype: ast.expr) -> Cast | None:
-        found = self._reduced(dtype, 4)
+    def _cast(self, call: ast.Call, value: ast.expr, dtype: ast.expr | None) -> Cast | None:
+        found = self._reduced(dtype, 4) if dtype is not None else None
         return None if found is None else Cast(call, value, dtype, found)
 
     def _is_dtype(self, e: ast.expr) -> bool:

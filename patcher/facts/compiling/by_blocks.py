@@ -39,24 +39,15 @@ class BlockByBlock(Analysis):
 
         ``at``: the module below which these are, where that is not what holds the model.
         """
-        call, syntax = site.node, self.syntax
-        if not isinstance(call, ast.Call) or site.form not in ("again", "built", "in place") or site.by_forward:
-            return "what it gives is used elsewhere: compile the blocks by hand"
-        held = site.held
-        if held is None or site.model is None or not syntax.alone(syntax.statement_of(call)):
-            return "it is no statement of its own: compile the blocks by hand"
-        if "_orig_mod" in syntax.names_in(syntax.tree) or site.others:
-            return "the wrapper is asked for, or it is compiled again: compile the blocks by hand"
-        named = {setting.name for setting in given}
-        kept = [k for k in call.keywords if k.arg != "model" and k.arg not in named]
-        if any(k.arg is None and given for k in kept) or call.args[1:]:
-            return "its arguments cannot be told: compile the blocks by hand"
-        if any(isinstance(a, ast.Starred) for a in call.args):
-            return "its arguments cannot be told: compile the blocks by hand"
+        call, held = site.node, site.held
+        why = self._why_not(site, given)
+        if why or held is None or site.model is None or not isinstance(call, ast.Call):
+            return f"{why or 'nobody sees what it gives'}: compile the blocks by hand"
+        named = {"model", *(setting.name for setting in given)}
         before: list[Template] = []
         values: list[ast.expr] = []
         written = []
-        for k in kept:
+        for k in (k for k in call.keywords if k.arg not in named):
             if any(isinstance(n, _MAKING) for n in ast.walk(k.value)):  # once, not for each block
                 name = self.facts.writing.fresh_name(k.arg or "options", call)
                 before.append((f"{name} = {{0}}", (k.value,)))
@@ -65,13 +56,25 @@ class BlockByBlock(Analysis):
                 values.append(k.value)
             written.append(f"{'**' if k.arg is None else f'{k.arg}='}{name}")
         arguments = ", ".join([*written, *(setting.told for setting in given)])
-        scope: ast.AST = syntax.class_of(call) or syntax.function_of(call) or syntax.tree
-        if scope not in self._names:  # one loop does not stand in another: all of a scope may have it
-            self._names[scope] = self.facts.writing.fresh_name("block", call)
-        name = self._names[scope]
+        scope: ast.AST = self.syntax.class_of(call) or self.syntax.function_of(call) or self.syntax.tree
+        # one loop does not stand in another: all of a scope may have it
+        name = self._names.setdefault(scope, self._names.get(scope) or self.facts.writing.fresh_name("block", call))
         root, parts = at or ("{0}", (held,))
         line = (f"{name}.compile({arguments})", tuple(values))
         loops = tuple(((f"for {name} in {root}.{path}:", parts), line) for path in paths)
         if site.form == "built":
             before.insert(0, ("{0} = {1}", (held, site.model)))
         return ByBlocks(tuple(before), loops)
+
+    def _why_not(self, site: CompileSite, given: Sequence[TorchSetting]) -> str:
+        """Why the call cannot be written for its blocks; "" where it can."""
+        call = site.node
+        if not isinstance(call, ast.Call) or site.form not in ("again", "built", "in place") or site.by_forward:
+            return "what it gives is used elsewhere"
+        if not self.syntax.alone(self.syntax.statement_of(call)):
+            return "it is no statement of its own"
+        if "_orig_mod" in self.syntax.names_in(self.syntax.tree) or site.others:
+            return "the wrapper is asked for, or it is compiled again"
+        unpacked = bool(given) and any(k.arg is None for k in call.keywords)
+        starred = any(isinstance(a, ast.Starred) for a in call.args)
+        return "its arguments cannot be told" if unpacked or starred or call.args[1:] else ""

@@ -84,34 +84,27 @@ def assigned(call: CompileCall, syntax: Syntax) -> frozenset[str]:
 
 def tests(node: ast.AST, syntax: Syntax) -> Iterator[tuple[ast.expr, bool]]:
     """Each test of an ``if`` around ``node`` in its function, and whether it has to be true; innermost first."""
-    child = node
-    for parent in syntax.ancestors(node):
-        if isinstance(parent, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
-            return
-        if (
-            isinstance(parent, ast.If)
-            and ast.unparse(parent.test) != "__name__ == '__main__'"
-            and child is not parent.test
-        ):
-            yield parent.test, child in parent.body
-        elif isinstance(parent, ast.IfExp) and child is not parent.test:
-            yield parent.test, child is parent.body
-        child = parent
+    for parent, arm in _arms(node, syntax):
+        if ast.unparse(parent.test) != "__name__ == '__main__'":
+            yield parent.test, arm == "body"
 
 
 def exclusive(a: ast.AST, b: ast.AST, syntax: Syntax) -> bool:
     """Whether no run passes both nodes, since they stand in different arms of one ``if``."""
-    arms: dict[ast.AST, str] = dict(_arms(a, syntax))
+    arms = dict(_arms(a, syntax))
     return any(parent in arms and arms[parent] != arm for parent, arm in _arms(b, syntax))
 
 
-def _arms(node: ast.AST, syntax: Syntax) -> Iterator[tuple[ast.AST, str]]:
+def _arms(node: ast.AST, syntax: Syntax) -> Iterator[tuple[ast.If | ast.IfExp, str]]:
+    """The choices around ``node`` in its function, and the arm of each that it stands in; innermost first."""
     child = node
     for parent in syntax.ancestors(node):
-        if isinstance(parent, ast.If):
-            yield from ((parent, arm) for arm in ("body", "orelse") if child in getattr(parent, arm))
-        elif isinstance(parent, ast.IfExp):
-            yield from ((parent, arm) for arm in ("body", "orelse") if child is getattr(parent, arm))
+        if isinstance(parent, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            return
+        for arm in ("body", "orelse") if isinstance(parent, (ast.If, ast.IfExp)) else ():
+            held = getattr(parent, arm)
+            if child is held or (isinstance(held, list) and child in held):
+                yield parent, arm  # type: ignore[misc]
         child = parent
 
 

@@ -27,7 +27,7 @@ class RepeatedBlocks(Analysis):
 
     def _found(self, cls: str, depth: int) -> Iterator[BlockList]:
         taken: set[str] = set()
-        line = [c for c in self._line(cls) if self.project.known_class(c) is not None]
+        line = [c for c in self.project.above(cls) if self.project.known_class(c) is not None]
         later = {a for c in line if (summary := self.project.known_class(c)) is not None for a in summary.stores}
         for name in line:
             summary = self.project.known_class(name)
@@ -45,14 +45,3 @@ class RepeatedBlocks(Analysis):
         """``cls`` as it is named by the class ``user``: a class of a function stands beside those that use it."""
         beside = f"{user.rpartition('.')[0]}.{cls.rpartition('.')[2]}"
         return beside if self.project.known_class(cls) is None and self.project.known_class(beside) is not None else cls
-
-    def _line(self, cls: str) -> list[str]:
-        """The class and those that it inherits from, nearest first."""
-        found, todo = [], [cls]
-        while todo:
-            name = todo.pop(0)
-            summary = self.project.known_class(name)
-            if name not in found:
-                found.append(name)
-                todo += summary.bases if summary is not None else ()
-        return found

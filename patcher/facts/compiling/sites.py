@@ -8,10 +8,11 @@ from functools import cached_property
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
-from patcher.facts.compiling.placing import Form, exclusive, form_of, tests
+from patcher.facts.compiling.placing import Form, exclusive, form_of
 from patcher.facts.compiling.repeated import RepeatedBlocks
 from patcher.facts.project.block_lists import BlockList
 from patcher.facts.syntax.tree import FunctionNode, Syntax, dotted
+from patcher.facts.syntax.written import is_stored
 from patcher.facts.values.callees import Callees
 from patcher.facts.values.compile_calls import CompileCall, compile_calls
 from patcher.facts.values.module_values import Bindings, ModuleIndex, ModuleValues
@@ -27,8 +28,7 @@ class CompileSite:
     also where its ``forward`` is compiled; None under a decorator. ``held``: what holds what was compiled afterwards.
     ``by_forward``: ``model.forward`` is compiled, or what is decorated is a method. ``cls``: the dotted class of the
     project that the model is of. ``is_module``: there is proof that it is an nn.Module. ``function``: in which it
-    stands. ``tests``: of each ``if`` around it in that function, and whether it has to be true, innermost first.
-    ``loop``: the innermost one around it. ``others``: calls that compile the same thing in the same run.
+    stands. ``others``: calls that compile the same thing in the same run.
     """
 
     path: str
@@ -41,8 +41,6 @@ class CompileSite:
     cls: str | None
     is_module: bool
     function: FunctionNode | None
-    tests: tuple[tuple[ast.expr, bool], ...]
-    loop: ast.For | ast.AsyncFor | ast.While | None
     others: tuple[CompileCall, ...] = ()
 
     @property
@@ -127,10 +125,6 @@ class CompileSites(Analysis):
         cls = self.class_of(model) if model is not None else None
         known = cls is not None and self.project.is_module_class(cls)
         is_module = model is not None and (known or self._values.is_module(model))
-        around = tuple(self.syntax.ancestors(call.node))
-        function = self.syntax.function_of(call.node)
-        inner = around[: around.index(function)] if function in around else around
-        loop = next((n for n in inner if isinstance(n, (ast.For, ast.AsyncFor, ast.While))), None)
         return CompileSite(
             self.facts.path,
             call,
@@ -141,9 +135,7 @@ class CompileSites(Analysis):
             by_forward,
             cls if known else None,
             is_module,
-            function,
-            tuple(tests(call.node, self.syntax)),
-            loop,
+            self.syntax.function_of(call.node),
             tuple(self._others(call)),
         )
 
@@ -221,17 +213,15 @@ class CompileSites(Analysis):
         if loop is None or not _in_body(name, loop, self.syntax):
             return None
         target, items = loop.target, loop.iter
-        if isinstance(items, ast.Call) and self.syntax.builtin(items) == "enumerate" and len(items.args) == 1:
-            numbered = isinstance(target, ast.Tuple) and len(target.elts) == 2
-            target, items = target.elts[1] if numbered and isinstance(target, ast.Tuple) else target, items.args[0]
-        elif isinstance(items, ast.Call) and self.syntax.builtin(items) == "reversed" and len(items.args) == 1:
-            items = items.args[0]
-        stores = [n for n in ast.walk(loop) if isinstance(n, ast.Name) and n.id == name.id]
-        written = [n for n in stores if not isinstance(n.ctx, ast.Load) and n is not target]
-        statement = self.syntax.statement_of(name)
-        if any(self.syntax.statement_of(n) is not statement for n in written):
-            return None
-        return items if isinstance(target, ast.Name) and target.id == name.id else None
+        over = self.syntax.builtin(items) if isinstance(items, ast.Call) and len(items.args) == 1 else ""
+        if isinstance(items, ast.Call) and over in ("enumerate", "reversed"):
+            numbered = over == "enumerate" and isinstance(target, ast.Tuple) and len(target.elts) == 2
+            target, items = target.elts[1] if numbered else target, items.args[0]  # type: ignore[attr-defined]
+        written = [n for n in ast.walk(loop) if isinstance(n, ast.Name) and n.id == name.id and is_stored(n)]
+        others = [
+            n for n in written if n is not target and self.syntax.statement_of(n) is not self.syntax.statement_of(name)
+        ]
+        return items if isinstance(target, ast.Name) and target.id == name.id and not others else None
 
     def _attribute(self, model: ast.Attribute, depth: int) -> str | None:
         """The class of an attribute of ``self`` that is filled once, but for what torch.compile makes of it."""
@@ -244,23 +234,24 @@ class CompileSites(Analysis):
 
     def given(self, name: ast.Name) -> list[ast.expr | None]:
         """What may have been assigned to ``name`` before; None: in another way. None at all for a parameter."""
-        if self.syntax.function_of(name) is None:
-            return self._global(name)
-        definitions = self.callees.inference.definitions(name)
-        if any(d.how == "parameter" for d in definitions):
-            return []
-        return [d.value if d.how == "assign" and not d.path else None for d in definitions]
+        return [value if not path else None for value, path in self.assigned(name)]
 
-    def _global(self, name: ast.Name) -> list[ast.expr | None]:
-        """What the module's top level has given ``name`` before."""
-        found: list[ast.expr | None] = []
-        for store in self.syntax.by_type[ast.Name]:
-            if isinstance(store, ast.Name) and store.id == name.id and not isinstance(store.ctx, ast.Load):
-                statement = self.syntax.statement_of(store)
-                before = statement.lineno < name.lineno and statement is not self.syntax.statement_of(name)
-                if before and self.syntax.function_of(store) is None:
-                    own = isinstance(statement, ast.Assign) and store in statement.targets
-                    found.append(statement.value if own and isinstance(statement, ast.Assign) else None)
+    def assigned(self, name: ast.Name) -> list[tuple[ast.expr | None, tuple[int, ...]]]:
+        """The same, each with the place of what ``name`` gets in it."""
+        if self.syntax.function_of(name) is not None:
+            definitions = self.callees.inference.definitions(name)
+            if any(d.how == "parameter" for d in definitions):
+                return []
+            return [(d.value if d.how == "assign" else None, d.path) for d in definitions]
+        found: list[tuple[ast.expr | None, tuple[int, ...]]] = []
+        for store in sorted(self.syntax.by_type[ast.Name], key=lambda n: n.lineno):
+            statement = self.syntax.statement_of(store) if store.id == name.id and is_stored(store) else None
+            if statement is None or statement.lineno >= name.lineno or self.syntax.function_of(store) is not None:
+                continue
+            target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+            path = (target.elts.index(store),) if isinstance(target, ast.Tuple) and store in target.elts else ()
+            own = isinstance(statement, ast.Assign) and (bool(path) or store in statement.targets)
+            found.append((statement.value if own and isinstance(statement, ast.Assign) else None, path))
         return found
 
 

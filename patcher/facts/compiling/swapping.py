@@ -11,7 +11,6 @@ from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
 from patcher.facts.compiling.sites import CompileSite, CompileSites
 from patcher.facts.syntax.tree import dotted, last_name
-from patcher.facts.values.callees import Callees
 
 _SWAPPING = frozenset({"enable_block_swap", "enable_swap_blocks"})
 _COUNT = "blocks_to_swap"
@@ -38,21 +37,18 @@ class BlockSwapping(Analysis):
     def __init__(self, facts: Facts) -> None:
         super().__init__(facts)
         self.sites = facts.ask(CompileSites)
-        self.callees = facts.ask(Callees)
 
     def of(self, site: CompileSite) -> Moved | None:
         """What swaps blocks of the model that is compiled there, as far as its name tells."""
-        places = list(self._places(site))
-        for node, owner, what in self._swaps:
-            if any((owner is None or owner in roots) and self._near(node, at) for at, roots in places):
-                return Moved(what, node.lineno)
-        return None
+        near = list(self._places(site))
+        return next(
+            (Moved(what, node.lineno) for node, owner, what in self._swaps if self._is_near(node, near, owner)), None
+        )
 
     def checkpointing(self, site: CompileSite) -> Moved | None:
         """What has activations saved on the host."""
-        for call in self.syntax.by_type[ast.Call]:
-            if not any(self._near(call, at) for at, _ in self._places(site)):
-                continue
+        near = list(self._places(site))
+        for call in (c for c in self.syntax.by_type[ast.Call] if self._is_near(c, near)):
             what = dotted(call.func) or last_name(call.func)
             if what in _SAVING or what.endswith(".save_on_cpu"):
                 return Moved(what, call.lineno)
@@ -69,59 +65,40 @@ class BlockSwapping(Analysis):
         exempt = (c for c in self.sites.calls if c.kind == "exempt" and c.what.endswith((".disable", ".skip_frame")))
         told = [*(c.node for c in exempt)]
         told += [c for c in self.syntax.by_type[ast.Call] if _EAGER.search(last_name(c.func))]
-        return any(self._near(node, at) for node in told for at, _ in self._places(site))
+        near = list(self._places(site))
+        return any(self._is_near(node, near) for node in told)
 
-    def _places(self, site: CompileSite) -> Iterator[tuple[ast.AST, set[str]]]:
-        """Where the model is at hand, and the names that it has there: at the site, and where it is handed over."""
-        held = [e for e in (site.model, site.held, self._items(site)) if e is not None]
-        todo = [(site.node, [r for e in held if (r := _root(e)) is not None], _CALLERS)]
+    def _places(self, site: CompileSite) -> Iterator[ast.AST]:
+        """Where the model is at hand: at the site, and at calls of the function that it stands in."""
+        todo: list[tuple[ast.AST, int]] = [(site.node, _CALLERS)]
         while todo:
-            at, roots, depth = todo.pop()
-            yield at, {r.id for r in roots}
-            for root in roots if depth else ():
-                for d in self.callees.inference.definitions(root):
-                    for given in self.callees.given(d):
-                        if (r := _root(given)) is not None:
-                            todo.append((given, [r], depth - 1))
+            at, depth = todo.pop()
+            yield at
+            function = self.syntax.function_of(at) if depth else None
+            if function is not None:
+                calls = (c for c in self.syntax.by_type[ast.Call] if last_name(c.func) == function.name)
+                todo += [(call, depth - 1) for call in calls]
 
     @property
-    def _swaps(self) -> Iterator[tuple[ast.expr, str | None, str]]:
-        """Each place that swaps, the name of whose blocks it does where that is told, and how it is written."""
+    def _swaps(self) -> Iterator[tuple[ast.expr, str, str]]:
+        """Each place that swaps, whose blocks where that is told, and how it is written."""
         for call in self.syntax.by_type[ast.Call]:
             last = last_name(call.func)
             if last in _SWAPPING and isinstance(call.func, ast.Attribute):
-                root = _root(call.func.value)
-                yield call, root.id if root is not None else None, f"{last}(...)"
+                yield call, ast.unparse(call.func.value).partition(".")[0], f"{last}(...)"
             elif _OFFLOADER.search(last) and last[:1].isupper():
-                yield call, None, f"{last}(...)"
-            else:
-                for k in call.keywords:
-                    if k.arg == _COUNT and not (isinstance(k.value, ast.Constant) and not k.value.value):
-                        yield call, None, f"{_COUNT}={ast.unparse(k.value)}"
+                yield call, "", f"{last}(...)"
+            for k in call.keywords:
+                if k.arg == _COUNT and not (isinstance(k.value, ast.Constant) and not k.value.value):
+                    yield call, "", f"{_COUNT}={ast.unparse(k.value)}"
 
-    def _items(self, site: CompileSite) -> ast.expr | None:
-        """What the blocks are items of, where they are compiled one by one."""
-        if isinstance(site.model, ast.Subscript):
-            return site.model.value
-        return self.sites.loop_over(site.model) if isinstance(site.model, ast.Name) else None
+    def _is_near(self, node: ast.AST, places: list[ast.AST], owner: str = "") -> bool:
+        """Whether ``node`` stands in the class, or else in the function, of a place where ``owner`` is named."""
+        cls, function = self.syntax.class_of(node), self.syntax.function_of(node)
+        named = [at for at in places if owner in ("", "self") or owner in self._names(at)]
+        own = ((self.syntax.class_of(at), self.syntax.function_of(at)) for at in named)
+        return any(c is cls if c is not None else f is function for c, f in own)
 
-    def _near(self, node: ast.AST, at: ast.AST) -> bool:
-        own = self.syntax.class_of(at)
-        if own is not None:
-            return self.syntax.class_of(node) is own
-        return self.syntax.function_of(node) is self.syntax.function_of(at)
-
-
-def _root(e: ast.expr | None) -> ast.Name | None:
-    """The name that an expression starts from: ``accelerator.unwrap_model(flux).blocks`` is one of ``flux``."""
-    while e is not None and not isinstance(e, ast.Name):
-        match e:
-            case ast.Call(args=[inner, *_]):
-                e = inner
-            case ast.Call(func=ast.Attribute(value=inner)):
-                e = inner
-            case ast.Attribute(value=inner) | ast.Subscript(value=inner):
-                e = inner
-            case _:
-                return None
-    return e
+    def _names(self, at: ast.AST) -> set[str]:
+        loops = [p.iter for p in self.syntax.ancestors(at) if isinstance(p, ast.For)]
+        return {n.id for e in (at, *loops) for n in ast.walk(e) if isinstance(n, ast.Name)}

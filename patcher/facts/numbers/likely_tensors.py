@@ -15,7 +15,7 @@ from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
 from patcher.facts.flow.definitions import Definition
 from patcher.facts.flow.narrowing import Ruling
-from patcher.facts.project.index import ClassSummary
+from patcher.facts.project.summaries import ClassSummary
 from patcher.facts.syntax.docstrings import tensors_documented
 from patcher.facts.syntax.tree import FunctionNode, dotted
 from patcher.facts.syntax.written import is_none, parsed

@@ -9,10 +9,12 @@ from functools import cached_property
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from patcher.facts.project.touches import How, Touch
+from patcher.facts.flow.kept import kept
+from patcher.facts.project.touch import How, Touch
 
 if TYPE_CHECKING:
-    from patcher.facts.project.index import ModuleSummary, Project
+    from patcher.facts.project.index import Project
+    from patcher.facts.project.summaries import ModuleSummary
 
 #: A place, and the classes that the object whose attribute it is may be of.
 Source = tuple[str, tuple[str, ...]]
@@ -49,7 +51,6 @@ class Attributes:
         self.project = project
         self._at: defaultdict[str, list[tuple[ModuleSummary, Touch]]] = defaultdict(list)
         self._patterns: list[tuple[ModuleSummary, Touch]] = []
-        self._homes: dict[str, ModuleSummary | None] = {}
         self._folders = {s.path: PurePath(s.path).parent for s in project.modules.values()}
         for s in project.modules.values():
             for t in s.touches:
@@ -174,11 +175,10 @@ class Attributes:
         sure = all(self.project.known_class(o) is not None or o.startswith("torch.nn.") for o in owners)
         return set(owners) if sure else set()
 
+    @kept
     def _home(self, cls: str) -> ModuleSummary | None:
-        if cls not in self._homes:
-            packages = [m for m in self.project.modules.values() if cls.startswith(f"{m.module}.")]
-            self._homes[cls] = max(packages, key=lambda m: len(m.module), default=None)
-        return self._homes[cls]
+        packages = [m for m in self.project.modules.values() if cls.startswith(f"{m.module}.")]
+        return max(packages, key=lambda m: len(m.module), default=None)
 
     def _near(self, s: ModuleSummary, home: ModuleSummary | None, cls: str) -> bool:
         """Whether code of ``s`` may mean instances of the class without naming anything of it."""

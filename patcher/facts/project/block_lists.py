@@ -9,8 +9,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Literal
 
+from patcher.facts.syntax.classes import attribute_of
 from patcher.facts.syntax.tree import Syntax, dotted, last_name
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -18,35 +18,22 @@ _LIST = "ModuleList"
 _DICT = "ModuleDict"
 _TORCH = ("torch.nn", "torch.nn.modules", "torch.nn.modules.container")
 
-Use = Literal[
-    "called",  # block(x), self.blocks[0](x)
-    "handed on",  # checkpoint(block, x): somebody else calls it
-    "forward",  # block.forward(x), block.__call__: by the name of a method
-    "attribute",  # block.width
-    "replaced",  # self.blocks[0] = ...
-    "other",  # whatever else is done with an item, or with the list
-]
-
 
 @dataclass(frozen=True)
 class BlockList:
     """``path``: below the instance, "transformer.h" through an ``nn.ModuleDict``. ``cls``: the dotted class of all.
 
     That is "" where they are not of one class, or nobody sees of which.
-    ``count``: how many, as the source says it ("12", "config.depth"); "" where it does not. ``uses``: what the methods
-    of the class do with it, besides asking how many there are. ``numbered``: each is made with a number of its own.
+    ``count``: how many, as the source says it ("12", "config.depth"); "" where it does not. ``called``: whether methods
+    of the class call its items as modules, and none of them by a method's name. ``numbered``: each is made with a
+    number of its own.
     """
 
     path: str
     cls: str
     count: str
-    uses: frozenset[Use]
+    called: bool = False
     numbered: bool = False
-
-    @property
-    def called(self) -> bool:
-        """Whether its items are called as modules, and none of them in another way."""
-        return not {"called", "handed on"}.isdisjoint(self.uses) and self.uses.isdisjoint({"forward", "replaced"})
 
 
 def block_lists(
@@ -58,7 +45,7 @@ def block_lists(
         return
     making = _Making(init, syntax, resolve, built)
     for found in making.found():
-        yield replace(found, uses=frozenset(_Uses(cls, syntax, found.path).found()))
+        yield replace(found, called=_are_called(cls, syntax, f"{init.args.args[0].arg}.{found.path}"))
 
 
 _Items = tuple[str, str, bool]  # the class of all items, how many there are, and whether each gets its number
@@ -77,33 +64,21 @@ class _Making:
         self.syntax, self.resolve, self.built = syntax, resolve, built
         self.me = init.args.args[0].arg
         self.nodes = [n for n in syntax.subtree(init) if n is not init]
-        self.named: dict[str, list[ast.Name]] = {}
-        for n in self.nodes:
-            if isinstance(n, ast.Name):
-                self.named.setdefault(n.id, []).append(n)
 
     def found(self) -> Iterator[BlockList]:
-        stores: dict[str, list[ast.expr]] = {}
-        for n in self.nodes:
-            if isinstance(n, (ast.Assign, ast.AnnAssign)) and n.value is not None:
-                for t in n.targets if isinstance(n, ast.Assign) else [n.target]:
-                    if isinstance(t, ast.Attribute) and isinstance(t.value, ast.Name) and t.value.id == self.me:
-                        stores.setdefault(t.attr, []).append(n.value)
-        for name, values in sorted(stores.items(), key=lambda item: min(v.lineno for v in item[1])):
-            for path, items in sorted(self._lists(name, values).items()):
-                yield BlockList(path, items[0], items[1], frozenset(), items[2])
-
-    def _lists(self, name: str, values: list[ast.expr]) -> dict[str, _Items]:
-        made = [self._of(name, value) for value in values]
-        paths = {path for one in made for path in one}
-        found: dict[str, _Items] = {}
-        for path in paths:
-            items = {one.get(path, ("", "", False)) for one in made}
-            classes, counts = {cls for cls, _, _ in items}, {count for _, count, _ in items}
-            one = len(classes) == 1 and "" not in classes
-            count = counts.pop() if one and len(counts) == 1 else ""
-            found[path] = (classes.pop() if one else "", count, any(numbered for _, _, numbered in items))
-        return found
+        stores: dict[str, list[dict[str, _Items]]] = {}
+        for n in sorted((n for n in self.nodes if isinstance(n, (ast.Assign, ast.AnnAssign))), key=lambda n: n.lineno):
+            for t in n.targets if isinstance(n, ast.Assign) else [n.target]:
+                name = attribute_of(t, self.me) if n.value is not None else None
+                if name is not None and n.value is not None:
+                    stores.setdefault(name, []).append(self._of(name, n.value))
+        for made in stores.values():
+            for path in sorted({path for one in made for path in one}):
+                items = {one.get(path, ("", "", False)) for one in made}
+                classes, counts = {cls for cls, _, _ in items}, {count for _, count, _ in items}
+                one = len(classes) == 1 and "" not in classes
+                count = counts.pop() if one and len(counts) == 1 else ""
+                yield BlockList(path, classes.pop() if one else "", count, numbered=any(n for _, _, n in items))
 
     def _of(self, path: str, value: ast.expr) -> dict[str, _Items]:
         """The lists in ``value``, which is stored at ``path`` below the instance."""
@@ -111,9 +86,8 @@ class _Making:
             return {}
         what = self._called(value)
         if what == _LIST and not value.keywords:
-            given = self._items(value.args[0]) if len(value.args) == 1 else None
-            items = self._with_more(path, given, empty=not value.args)
-            return {path: items or ("", "", False)}
+            first = value.args[0] if value.args else None
+            return {path: self._grown(f"{self.me}.{path}", first) or ("", "", False)}
         if what != _DICT or len(value.args) != 1:
             return {}
         parts: list[tuple[str, ast.expr]] = []
@@ -149,7 +123,8 @@ class _Making:
         if isinstance(e, ast.IfExp):
             one, other = self._class(e.body), self._class(e.orelse)
             return one if one == other else ""
-        return self.built(dotted(e.func)) if isinstance(e, ast.Call) else ""
+        made = self.built(dotted(e.func)) if isinstance(e, ast.Call) else ""
+        return "" if made.rpartition(".")[2] in (_LIST, _DICT) else made
 
     def _turns(self, e: ast.expr) -> str:
         """How many turns a loop over ``e`` takes."""
@@ -161,55 +136,27 @@ class _Making:
         return ""
 
     def _local(self, name: str) -> _Items | None:
-        """A local list that is filled, and used for nothing else."""
-        uses = self.named.get(name, [])
-        first: ast.expr | None = None
-        appended: list[ast.expr] = []
-        for n in uses:
-            parent = self.syntax.parents[n]
-            up = self.syntax.parents.get(parent)
-            call = self.syntax.parents.get(up) if up is not None else None
-            match parent:
-                case ast.Assign(targets=[ast.Name()], value=value) | ast.AnnAssign(value=ast.expr() as value) if (
-                    n is not value
-                ):
-                    if first is not None:
-                        return None
-                    first = value
-                case ast.Attribute(attr="append") if isinstance(up, ast.Call) and isinstance(call, ast.Expr):
-                    appended += up.args
-                case ast.Call(func=func) if n is not func and self._reads(parent):
-                    pass
-                case _:
-                    return None
-        if first is None:
-            return None
-        if isinstance(first, ast.List) and not first.elts:
-            return self._filled(appended)
-        return self._items(first) if not appended and not isinstance(first, ast.Name) else None
-
-    def _reads(self, call: ast.Call) -> bool:
-        """Whether ``call`` only reads a list that it is given."""
-        return self.syntax.builtin(call) == "len" or self._called(call) == _LIST
+        """A local list that is made once, and filled."""
+        assigned = [n.value for n in self.nodes if isinstance(n, ast.Assign) and name in map(dotted, n.targets)]
+        return self._grown(name, assigned[0]) if len(assigned) == 1 else None
 
     def _called(self, call: ast.Call) -> str:
         """The name of PyTorch's own container that is called, or ""."""
         module, _, name = self.resolve(dotted(call.func) or "?").rpartition(".")
         return name if module in _TORCH else ""
 
-    def _with_more(self, path: str, given: _Items | None, *, empty: bool) -> _Items | None:
-        """With what the constructor appends afterwards."""
+    def _grown(self, text: str, first: ast.expr | None) -> _Items | None:
+        """What the list ``text`` holds, that starts as ``first``, with what the constructor appends."""
         appended = []
         for n in self.nodes:
-            if isinstance(n, ast.Attribute) and n.attr in ("append", "extend", "insert", "__setitem__"):
+            if isinstance(n, ast.Attribute) and dotted(n.value) == text:
                 call = self.syntax.parents[n]
-                if dotted(n.value) == f"{self.me}.{path}" and isinstance(call, ast.Call):
-                    if n.attr != "append":
-                        return None
-                    appended += call.args
-        if empty:
+                if n.attr in ("extend", "insert", "__setitem__"):
+                    return None
+                appended += call.args if n.attr == "append" and isinstance(call, ast.Call) else []
+        if first is None or (isinstance(first, ast.List) and not first.elts):
             return self._filled(appended)
-        return given if not appended else None
+        return self._items(first) if not appended else None
 
     def _filled(self, appended: list[ast.expr]) -> _Items | None:
         classes = {self._class(item) for item in appended}
@@ -232,86 +179,21 @@ def _reads(e: ast.expr, turn: ast.expr) -> bool:
     return any(isinstance(n, ast.Name) and n.id in given for n in ast.walk(e))
 
 
-class _Uses:
-    """What the methods of one class do with the list at ``path`` below the instance."""
-
-    def __init__(self, cls: ast.ClassDef, syntax: Syntax, path: str) -> None:
-        self.cls, self.syntax, self.path = cls, syntax, path
-
-    def found(self) -> Iterator[Use]:
-        root = self.path.partition(".")[0]
-        for n in self.syntax.by_type[ast.Attribute]:
-            if n.attr != root or not isinstance(n.value, ast.Name) or self.syntax.class_of(n) is not self.cls:
-                continue
-            method = self.syntax.method_of(n)
-            if method is None or not method.args.args or method.args.args[0].arg != n.value.id:
-                continue
-            whole: ast.expr | None = n
-            for part in self.path.split(".")[1:]:
-                parent = self.syntax.parents[whole] if whole is not None else None
-                if not isinstance(parent, ast.Attribute) and isinstance(n.ctx, ast.Load):
-                    yield "other"  # the dictionary around it is used as a whole
-                whole = parent if isinstance(parent, ast.Attribute) and parent.attr == part else None
-                if whole is None:
-                    break
-            if whole is not None:
-                yield from self._list(whole, method.name == "__init__")
-
-    def _list(self, e: ast.expr, making: bool) -> Iterator[Use]:
-        p = self.syntax.parents[e]
-        match p:
-            case ast.Assign() | ast.AnnAssign() if making and not isinstance(e.ctx, ast.Load):  # type: ignore[attr-defined]
-                return
-            case ast.Attribute(attr="append") if making:
-                return
-            case ast.Subscript(value=value, slice=key) if value is e:
-                if not isinstance(p.ctx, ast.Load):
-                    yield "replaced"
-                elif isinstance(key, ast.Slice):
-                    yield from self._run_through(p)
-                else:
-                    yield self._item(p)
-                return
-        yield from self._run_through(e)
-
-    def _run_through(self, e: ast.expr) -> Iterator[Use]:
-        """A loop over it, also with numbers beside its items, from behind or along with something else."""
-        p = self.syntax.parents[e]
-        at: int | None = None
-        if isinstance(p, ast.Call) and e in p.args:
-            what = self.syntax.builtin(p)
-            if what == "len":
-                return
-            if what in ("enumerate", "zip", "reversed"):
-                at = {"enumerate": 1, "zip": p.args.index(e)}.get(what)
-                e, p = p, self.syntax.parents[p]
-                if isinstance(p, ast.Call) and self.syntax.builtin(p) == "enumerate" and at is None:
-                    at, e, p = 1, p, self.syntax.parents[p]
-        if not isinstance(p, (ast.For, ast.comprehension)) or p.iter is not e:
-            yield "other"
-            return
-        target = p.target
-        if at is not None:
-            if not isinstance(target, (ast.Tuple, ast.List)) or at >= len(target.elts):
-                yield "other"
-                return
-            target = target.elts[at]
-        if not isinstance(target, ast.Name):
-            yield "other"
-            return
-        within = p if isinstance(p, ast.For) else self.syntax.parents[p]
-        for n in self.syntax.subtree(within):
-            if isinstance(n, ast.Name) and n.id == target.id and n is not target:
-                yield self._item(n)
-
-    def _item(self, e: ast.expr) -> Use:
-        match self.syntax.parents[e]:
-            case ast.Call(func=func, args=args) as call:
-                if func is e:
-                    return "called"
-                return "handed on" if e in args and "checkpoint" in last_name(call.func) else "other"
+def _are_called(cls: ast.ClassDef, syntax: Syntax, text: str) -> bool:
+    """Whether methods of ``cls`` call items of the list ``text`` as modules, and none of them in another way."""
+    inside = syntax.subtree(cls)
+    loops = (n for n in inside if isinstance(n, (ast.For, ast.comprehension)))
+    items = [n for n in inside if isinstance(n, ast.Subscript) and dotted(n.value) == text]
+    read: list[ast.expr] = [*items]
+    for loop in (n for n in loops if any(dotted(part) == text for part in ast.walk(n.iter))):
+        names = {n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name)}
+        within = syntax.subtree(loop if isinstance(loop, ast.For) else syntax.parents[loop])
+        read += [n for n in within if isinstance(n, ast.Name) and n.id in names and isinstance(n.ctx, ast.Load)]
+    called = False
+    for item in read:
+        match syntax.parents[item]:
             case ast.Attribute(attr="forward" | "__call__"):
-                return "forward"
-            case ast.Attribute(ctx=ast.Load()):
-                return "attribute"
-        return "replaced" if not isinstance(getattr(e, "ctx", None), ast.Load) else "other"
+                return False
+            case ast.Call(func=func, args=args):
+                called |= func is item or (item in args and "checkpoint" in last_name(func))
+    return called and all(isinstance(item.ctx, ast.Load) for item in items)

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import builtins
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from patcher.facts.flow.kept import kept
 from patcher.facts.project.does import UNNAMED
 from patcher.facts.project.error_classes import ErrorClasses
 from patcher.facts.project.protected import ANY, BODY, EVERYWHERE, GATHERED, OUTPUT, SOME, WARNINGS, Region
 from patcher.facts.tables import call_effects as tables
 
 if TYPE_CHECKING:
-    from patcher.facts.project.index import ModuleSummary, Project
+    from patcher.facts.project.index import Project
+    from patcher.facts.project.summaries import ModuleSummary
 
 #: Stands among functions for a call of what nobody can name.
 _UNKNOWN = "()"
@@ -39,15 +41,10 @@ class Catching:
 
     def __init__(self, project: Project) -> None:
         self.project = project
-        self._led: dict[str, bytes] = {}
         self._numbers: dict[str, int] = {}
         self._reaches: dict[tuple[int, bool], bytes] = {}
         self._stopping: dict[tuple[frozenset[str], tuple[str, ...]], bool] = {}
         self._classes = ErrorClasses(project)
-        self._edges_of: dict[str, tuple[Group, ...]] = {}
-        self._alone: dict[str, Group] = {}
-        self._seen: dict[tuple[str, str | None], Group] = {}
-        self._at: dict[str, Mapping[str, list[str]]] = {}
 
     def why(self, function: str, errors: Iterable[str], within: str = "") -> str:
         """Where an error of one of these classes, raised in the dotted ``function``, may be taken; "" for nowhere.
@@ -201,11 +198,13 @@ class Catching:
 
     def _leads_to(self, function: str, call: str) -> bool:
         """Whether ``function`` is one that names the keywords of ``call``, or is run by one."""
-        if call not in self._led:
-            words = frozenset(call.removeprefix(UNNAMED).removesuffix(")").split(","))
-            taking = [name for name, f in self.project.functions() if words <= {*f.positional, *f.keywords}]
-            self._led[call] = self._packed(frozenset({*taking, *self._closure(taking)}))
-        return self._is_in(function, self._led[call])
+        return self._is_in(function, self._led(call))
+
+    @kept
+    def _led(self, call: str) -> bytes:
+        words = frozenset(call.removeprefix(UNNAMED).removesuffix(")").split(","))
+        taking = [name for name, f in self.project.functions() if words <= {*f.positional, *f.keywords}]
+        return self._packed(frozenset({*taking, *self._closure(taking)}))
 
     @cached_property
     def _with_models(self) -> frozenset[str]:
@@ -262,19 +261,17 @@ class Catching:
                     stack += new
         return found
 
+    @kept
     def _edges(self, name: str) -> tuple[Group, ...]:
         """What may run when the function is called, as groups that are kept: the same ones for many functions."""
-        known = self._edges_of.get(name)
-        if known is None:
-            f, module = self.project.function(name), self._home.get(name)
-            found = self._targets(name, f.does.calls, f.mentions, module) if f is not None else ()
-            known = self._edges_of[name] = tuple({id(group): group for group in found if group}.values())
-        return known
+        f, module = self.project.function(name), self._home.get(name)
+        found = self._targets(name, f.does.calls, f.mentions, module) if f is not None else ()
+        return tuple({id(group): group for group in found if group}.values())
 
     @cached_property
     def _home(self) -> dict[str, str]:
         """Function -> the module that it is in."""
-        return {f"{s.module}.{f.qualname}": s.module for s in self.project.modules.values() for f in s.functions}
+        return {name: s.module for name, s in self.project.home.items()}
 
     @cached_property
     def _handed_on(self) -> frozenset[str]:
@@ -324,30 +321,25 @@ class Catching:
             elif project.effects.named(c, caller) == c:
                 yield _NOBODY_NAMES
 
+    @kept
     def _function(self, name: str) -> Group:
         """The function of that dotted name, alone."""
-        if name not in self._alone:
-            known = self.project.function(name) is not None
-            self._alone[name] = (name,) if known else tuple(self.project.re_exported(name))
-        return self._alone[name]
+        return (name,) if self.project.function(name) is not None else tuple(self.project.re_exported(name))
 
+    @kept
     def _methods_in_sight(self, name: str, within: str | None) -> Group:
         """The methods of that name, of any class that the module ``within`` sees."""
-        key = name, within
-        if key not in self._seen:
-            at = self._methods_at(name) if name not in tables.COMMON_METHODS else {}
-            homes = at.keys() & self.project.seen_by(within) if at and within is not None else at.keys()
-            self._seen[key] = [f for home in homes for f in at[home]]
-        return self._seen[key]
+        at = self._methods_at(name) if name not in tables.COMMON_METHODS else {}
+        homes = at.keys() & self.project.seen_by(within) if at and within is not None else at.keys()
+        return [f for home in homes for f in at[home]]
 
-    def _methods_at(self, name: str) -> Mapping[str, list[str]]:
+    @kept
+    def _methods_at(self, name: str) -> dict[str, list[str]]:
         """The methods of that name, by the module that they are in."""
-        if name not in self._at:
-            found: defaultdict[str, list[str]] = defaultdict(list)
-            for f in self.project.named_methods(name):
-                found[self._home.get(f, "")].append(f)
-            self._at[name] = found
-        return self._at[name]
+        found: defaultdict[str, list[str]] = defaultdict(list)
+        for f in self.project.named_methods(name):
+            found[self._home.get(f, "")].append(f)
+        return found
 
     def _of_method(self, owner: str, call: str) -> Iterator[Group]:
         """What "self.m" and ".m" may run besides methods of that name: what an attribute of that name holds."""

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections import defaultdict
 from collections.abc import Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from patcher.facts.flow.fixpoint import reach
+from patcher.facts.flow.kept import kept
 from patcher.facts.project.does import ANYTHING, NOTHING, Does
 from patcher.facts.tables import call_effects as tables
 from patcher.facts.tables import torch_api as api
 
 if TYPE_CHECKING:
-    from patcher.facts.project.index import FunctionSummary, Project
+    from patcher.facts.project.index import Project
+    from patcher.facts.project.summaries import FunctionSummary
 
 
 _WRITES = Does(writes=True)
@@ -25,18 +30,10 @@ class Closure:
 
     def __init__(self, project: Project) -> None:
         self.project = project
-        self._known: dict[str, Does] = {}
-        self._behind: dict[str, Does] = {}
-        self._mentioned: dict[str, frozenset[str]] = {}
 
+    @kept
     def of(self, function: str) -> Does:
         """What a call of the dotted function or method of the project may do; ``calls`` is empty."""
-        known = self._known.get(function)
-        if known is None:
-            known = self._known[function] = self._gather(function)
-        return known
-
-    def _gather(self, function: str) -> Does:
         first = self.project.function(function)
         total, stack, seen = NOTHING, [function], {function}
         while stack and not total.runs:
@@ -84,10 +81,6 @@ class Closure:
         for name, summary in project.functions() if found else ():
             for mention in _mentioned(summary):
                 mentioning[mention.rpartition(".")[2]].append((name, mention))
-        parts: defaultdict[str, set[str]] = defaultdict(set)
-        for _, c in project.classes() if found else ():
-            for attribute, cls in c.built:
-                parts[cls].add(attribute)
         stack = list(found)
         while stack:
             function = stack.pop()
@@ -95,7 +88,7 @@ class Closure:
             words = {last}
             if last in _WAYS and project.known_class(owner) is not None:
                 family, _ = project.family(owner)
-                words |= {word for c in family for word in (c.rpartition(".")[2], *parts[c])}
+                words |= {word for c in family for word in (c.rpartition(".")[2], *project.holding[c])}
             callers = [(caller, mention) for word in words for caller, mention in mentioning[word]]
             for caller, mention in callers:
                 # A constructor that gets there by another function does so with the parts that it makes.
@@ -105,17 +98,12 @@ class Closure:
                     stack.append(caller)
         return frozenset(found)
 
-    @cached_property
-    def _home(self) -> dict[str, str]:
-        """Function -> the module that it is in."""
-        return {f"{s.module}.{f.qualname}": s.module for s in self.project.modules.values() for f in s.functions}
-
     def _run_by(self, mention: str, caller: str) -> list[str]:
         """What may run where ``caller`` mentions a function, a class, or a part of a module."""
-        found = self.callees(mention, caller.rpartition(".")[0], caller) or []
+        found, home = self.callees(mention, caller.rpartition(".")[0], caller) or [], self.project.home
         if mention.startswith("."):  # of a class that can be met there
-            seen = self.project.seen_by(self._home.get(caller, ""))
-            found = [m for m in found if self._home.get(m) in seen]
+            seen = self.project.seen_by(home[caller].module if caller in home else "")
+            found = [m for m in found if m in home and home[m].module in seen]
         if self.project.known_class(mention) is not None:  # what is made of it is for calling
             found = [*found, *(m for way in _WAYS for m in self.project.inherited(mention, way))]
         return found
@@ -129,10 +117,8 @@ class Closure:
         project = self.project
         if call == "?":
             return None
-        if call.startswith("?"):
-            return project.named_methods(call[1:])
-        if call.startswith("."):
-            return project.named_methods(call[1:]) or None
+        if call.startswith(("?", ".")):
+            return project.named_methods(call[1:]) or (None if call[0] == "." else [])
         if call.startswith("super."):
             summary = project.known_class(owner)
             bases = summary.bases if summary is not None else ("?",)
@@ -140,19 +126,21 @@ class Closure:
             known = all(project.known_class(b) is not None or b.startswith("torch.nn.") for b in bases)
             return found if known else None
         if call.startswith("self."):
-            attribute, _, rest = call[5:].partition(".")
-            found = project.methods(owner, attribute) if not rest else []
-            if found:
-                return found
-            summary = project.known_class(owner)
-            built = dict(summary.built).get(attribute) if summary is not None else None
-            return self._instance(built, rest or "forward") if built is not None else None
+            return self._own(call[5:], owner)
         name = self.named(call, caller)
         if project.function(name) is not None:
             return [name]
         if project.known_class(name) is not None:
             return self.constructors(name)
         return (project.re_exported(call) if "." in call else None) or None
+
+    def _own(self, text: str, owner: str) -> list[str] | None:
+        """The same for what is called as an attribute of the instance, or an attribute of that."""
+        attribute, _, rest = text.partition(".")
+        found = self.project.methods(owner, attribute) if not rest else []
+        summary = self.project.known_class(owner)
+        built = dict(summary.built).get(attribute) if summary is not None and not found else None
+        return found or (self._instance(built, rest or "forward") if built is not None else None)
 
     def named(self, call: str, caller: str) -> str:
         """The function or class of the project that ``call``, a name, is in ``caller``; ``call`` when it is none."""
@@ -209,21 +197,18 @@ class Closure:
             found.update(new)
         return frozenset(found)
 
+    @kept
     def mentioned(self, function: str) -> frozenset[str]:
         """All that the function mentions, and the functions of the project that it may call, as summaries have it."""
-        known = self._mentioned.get(function)
-        if known is None:
-            seen, stack, found = {function}, [function], set[str]()
-            while stack:
-                name = stack.pop()
-                summary = self.project.function(name)
-                for mention in summary.mentions if summary is not None else ():
-                    found.add(mention)
-                    more = self.project.named(mention, name.rpartition(".")[0])
-                    stack += [m for m in more if m not in seen]
-                    seen.update(more)
-            known = self._mentioned[function] = frozenset(found)
-        return known
+        functions = reach([function], lambda f: [m for n in self._mentions(f) for m in self._named(n, f)])
+        return frozenset(mention for f in functions for mention in self._mentions(f))
+
+    def _mentions(self, function: str) -> frozenset[str]:
+        summary = self.project.function(function)
+        return summary.mentions if summary is not None else frozenset()
+
+    def _named(self, mention: str, function: str) -> list[str]:
+        return self.project.named(mention, function.rpartition(".")[0])
 
     def changing(self, names: Iterable[str]) -> bool:
         """Whether a method or property of one of ``names``, or what it calls on itself, says that it changes something.
@@ -253,15 +238,10 @@ class Closure:
                 seen.update(more)
         return False
 
+    @kept
     def behind(self, name: str) -> Does:
         """What the methods and properties called ``name``, of any class of the project, do taken together."""
-        known = self._behind.get(name)
-        if known is None:
-            known = NOTHING
-            for method in self.project.named_methods(name):
-                known |= self.of(method)
-            self._behind[name] = known
-        return known
+        return functools.reduce(operator.or_, map(self.of, self.project.named_methods(name)), NOTHING)
 
 
 def _mentioned(summary: FunctionSummary) -> frozenset[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import builtins
 import re
-from collections import defaultdict
 from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -95,16 +94,7 @@ class Documented:
             if method or function in self.project.named(mention, caller.rpartition(".")[0]):
                 yield caller
         if last in ("forward", "__call__"):
-            for attribute in self._parts[owner]:
+            for attribute in self.project.holding[owner]:
                 for mention, module, summary in self.project.mentions(attribute):
                     if mention == f"self.{attribute}":
                         yield f"{module}.{summary.qualname}"
-
-    @cached_property
-    def _parts(self) -> defaultdict[str, set[str]]:
-        """For each class, the attributes that hold an instance of it somewhere."""
-        found: defaultdict[str, set[str]] = defaultdict(set)
-        for _, c in self.project.classes():
-            for attribute, cls in c.built:
-                found[cls].add(attribute)
-        return found

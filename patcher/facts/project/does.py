@@ -5,13 +5,12 @@ from __future__ import annotations
 import ast
 import builtins
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from patcher.facts.project.scripted import SCRIPT
 from patcher.facts.syntax.tree import FunctionNode, dotted, last_name, walk
-from patcher.facts.syntax.written import all_parameters
+from patcher.facts.syntax.written import all_parameters, one_of
 from patcher.facts.tables import call_effects as tables
 from patcher.facts.tables import torch_api as api
 
@@ -92,15 +91,13 @@ def does(
     nodes: list[ast.AST],
     resolve: Callable[[str], str | None],
     method: bool,
-    scripts: Collection[ast.AST] = (),
 ) -> Does:
     """What ``function`` does.
 
     ``nodes``: all that stand in it, or in a part of it (None: of the top level); ``resolve``: an imported name to what
-    it stands for; ``method``: it stands in a class, so that its first parameter is the instance; ``scripts``: as
-    `scripted` has them.
+    it stands for; ``method``: it stands in a class, so that its first parameter is the instance.
     """
-    return _Reading(function, nodes, resolve, method, scripts).result()
+    return _Reading(function, nodes, resolve, method).result()
 
 
 def _unnamed(n: ast.Call) -> str:
@@ -114,10 +111,8 @@ class _Reading:
         nodes: list[ast.AST],
         resolve: Callable[[str], str | None],
         method: bool,
-        scripts: Collection[ast.AST],
     ) -> None:
         self.function = function
-        self.scripts = scripts
         by_type: defaultdict[type[ast.AST], list[Any]] = defaultdict(list)
         for n in nodes:
             kind = type(n)
@@ -195,20 +190,16 @@ class _Reading:
         if self._is_fresh(e):
             return set()
         match e:
-            case ast.BoolOp(values=parts):
-                pass
-            case ast.IfExp(body=a, orelse=b):
-                parts = [a, b]
+            case ast.BoolOp() | ast.IfExp():
+                found = [self._makers(part) for part in one_of(e)]
+                return None if None in found else {name for makers in found if makers for name in makers}
             case ast.Call(func=func) if (text := dotted(func)) is not None:
                 what = self.resolve(text)
                 local = text in self.nested or text in self.parameters or hasattr(builtins, text)
                 named = what if what is not None else text if isinstance(func, ast.Name) and not local else None
                 outside = named is not None and not named.startswith(("torch.", "numpy.", "np."))
                 return {named} if outside and named is not None else None
-            case _:
-                return None
-        found = [self._makers(part) for part in parts]
-        return None if None in found else {name for makers in found if makers for name in makers}
+        return None
 
     def _is_fresh(self, e: ast.expr) -> bool:
         if isinstance(e, ast.Call):
@@ -268,19 +259,15 @@ class _Reading:
     def _hands_out(self, e: ast.expr) -> None:
         """What a caller gets may be something that it knows already."""
         match e:
-            case ast.Tuple(elts=parts) | ast.List(elts=parts) | ast.BoolOp(values=parts):
-                for part in parts:
-                    self._hands_out(part)
-            case ast.Dict(values=parts):
-                for part in parts:
-                    self._hands_out(part)
-            case ast.IfExp(body=a, orelse=b):
-                self._hands_out(a)
-                self._hands_out(b)
-            case ast.Name(id=name) if name in self.fresh:
+            case ast.Tuple(elts=parts) | ast.List(elts=parts) | ast.Dict(values=parts):
                 pass
-            case _ if not self._is_fresh(e):
-                self.gives = self.world = True
+            case _:
+                parts = one_of(e)
+        for part in parts:
+            self._hands_out(part)
+        held = not parts and not (isinstance(e, ast.Name) and e.id in self.fresh) and not self._is_fresh(e)
+        self.gives |= held
+        self.world |= held
 
     def _call(self, n: ast.Call) -> None:
         text = dotted(n.func)
@@ -330,8 +317,6 @@ class _Reading:
         elif name in self.given:
             self.invokes = True
             self.calls.add(_unnamed(n))
-        elif n in self.scripts:
-            self.calls.add(SCRIPT)
         elif isinstance(getattr(builtins, name, None), type) or name in self.nested:
             pass  # the types of Python, its exceptions among them; what a nested function does is counted here
         else:
@@ -390,25 +375,18 @@ def owner_of_dict(e: ast.expr) -> ast.expr | None:
 
 def set_by_name(call: ast.Call) -> tuple[ast.expr, str] | None:
     """The object of which ``call`` sets or deletes an attribute, and its name, "*" for any."""
-    func = call.func
-    if isinstance(func, ast.Name):
-        if func.id not in ("setattr", "delattr"):
-            return None
-    elif not isinstance(func, ast.Attribute) or func.attr not in _SETTING:
+    func, args = call.func, call.args
+    name = last_name(func)
+    if name in ("setattr", "delattr") and isinstance(func, ast.Name) and len(args) > 1:
+        return args[0], constant_name(args[1])
+    if not isinstance(func, ast.Attribute) or name not in _SETTING:
         return None
-    match call:
-        case ast.Call(func=ast.Name(id="setattr" | "delattr"), args=[owner, key, *_]):
-            return owner, constant_name(key)
-        case ast.Call(func=ast.Attribute(attr="__setattr__"), args=[owner, key, _]):
-            return owner, constant_name(key)
-        case ast.Call(func=ast.Attribute(attr="__delattr__"), args=[owner, key]):
-            return owner, constant_name(key)
-        case ast.Call(func=ast.Attribute(value=owner, attr="__setattr__" | "__delattr__"), args=[key, *_]):
-            return owner, constant_name(key)
-        case ast.Call(func=ast.Attribute(value=holder, attr=attr)) if attr in tables.CONTAINER_WRITES:
-            of = owner_of_dict(holder)
-            return (of, "*") if of is not None else None
-    return None
+    if name in tables.CONTAINER_WRITES:
+        of = owner_of_dict(func.value)
+        return (of, "*") if of is not None else None
+    if len(args) == (3 if name == "__setattr__" else 2):  # object.__setattr__(o, "name", value)
+        return args[0], constant_name(args[1])
+    return (func.value, constant_name(args[0])) if args else None
 
 
 def in_place(call: ast.Call, name: str) -> bool:
@@ -439,16 +417,20 @@ def calls_made(call: ast.Call, what: str | None) -> Iterator[ast.Call]:
     if function is None or isinstance(function, ast.Constant) or (name == "iter" and len(call.args) < 2):
         return
     rest = [func.value] if name == ".sort" else [a for a in arguments(call) if a is not function]  # type: ignore[attr-defined]
-    elements = [element_of(a) for a in rest]
-    ways = [elements]
-    if name in ("operator.call", "iter"):
-        ways = [rest if name == "operator.call" else []]
-    elif name == "itertools.starmap":
-        ways = [[element_of(e) for e in elements] * 4]
-    elif name in tables.FOLDING:
-        ways = [[given, elements[0]] for given in (elements[0], *rest[1:])] if elements else []
-    for way in ways:
+    for way in _given(name, rest):
         yield ast.copy_location(ast.Call(function, way, []), call)
+
+
+def _given(name: str, rest: list[ast.expr]) -> list[list[ast.expr]]:
+    """What each call of a function gets that ``name`` of Python calls, and is given with ``rest``."""
+    elements = [element_of(a) for a in rest]
+    if name in ("operator.call", "iter"):
+        return [rest if name == "operator.call" else []]
+    if name == "itertools.starmap":
+        return [[element_of(e) for e in elements] * 4]
+    if name in tables.FOLDING:
+        return [[given, elements[0]] for given in (elements[0], *rest[1:])] if elements else []
+    return [elements]
 
 
 def element_of(e: ast.expr) -> ast.expr:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 
 from patcher.facts.syntax.classes import INITIALISERS, attribute_of, self_name
 from patcher.facts.syntax.tree import FunctionNode, Syntax, dotted, last_name, own_nodes
+from patcher.facts.syntax.written import one_of
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 #: How many local names may stand one for the other.
@@ -88,14 +89,8 @@ class GivenFunctions:
         match e:
             case ast.Name(id=name):
                 yield from self._named(name, function, depth)
-            case ast.Attribute(value=owner, attr=attr):
-                text = dotted(e)
-                root = (text or "").partition(".")[0]
-                method = self.syntax.method_of(e) if function is not None else None
-                if text is not None and (root in self.syntax.imports_anywhere or (function is None and root)):
-                    yield self.resolve(text)
-                elif method is not None and isinstance(owner, ast.Name) and owner.id == self_name(method):
-                    yield f"self.{attr}"
+            case ast.Attribute():
+                yield from self._attribute(e, function)
             case ast.Lambda(body=body):
                 calls = (n.func for n in ast.walk(body) if isinstance(n, ast.Call))
                 yield from (what for called in calls for what in self._of(called, function, depth))
@@ -103,12 +98,17 @@ class GivenFunctions:
                 yield from self._of(first, function, depth)
             case ast.Call(func=func):
                 yield from (f"{what}()" for what in self._of(func, function, depth) if not what.endswith(")"))
-            case ast.IfExp(body=body, orelse=orelse):
-                yield from (what for part in (body, orelse) for what in self._of(part, function, depth))
-            case ast.Dict(values=parts) | ast.List(elts=parts) | ast.Tuple(elts=parts) | ast.BoolOp(values=parts):
-                yield from (what for part in parts for what in self._of(part, function, depth))
-            case ast.Subscript(value=value):
-                yield from self._of(value, function, depth)
+        for part in _parts(e):
+            yield from self._of(part, function, depth)
+
+    def _attribute(self, e: ast.Attribute, function: FunctionNode | None) -> Iterator[str]:
+        text = dotted(e)
+        root = (text or "").partition(".")[0]
+        method = self.syntax.method_of(e) if function is not None else None
+        if text is not None and (root in self.syntax.imports_anywhere or (function is None and root)):
+            yield self.resolve(text)
+        elif method is not None and dotted(e.value) == self_name(method):
+            yield f"self.{e.attr}"
 
     def _named(self, name: str, function: FunctionNode | None, depth: int) -> Iterator[str]:
         if function is None or not self.syntax.binds(function, name):
@@ -142,3 +142,13 @@ class GivenFunctions:
 
 def _is_partial(e: ast.expr | None) -> bool:
     return isinstance(e, ast.Call) and last_name(e.func) == "partial"
+
+
+def _parts(e: ast.expr | None) -> list[ast.expr]:
+    """What ``e`` is one of, or takes one out of."""
+    match e:
+        case ast.Dict(values=parts) | ast.List(elts=parts) | ast.Tuple(elts=parts):
+            return parts
+        case ast.Subscript(value=value):
+            return [value]
+    return one_of(e)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from patcher.facts.syntax.tree import Syntax, last_name
+from patcher.facts.syntax.written import is_stored
 
 #: Packages whose ``Compose`` is for data; one of the project's own counts when it is no module.
 PACKAGES = frozenset("torchvision albumentations monai torchio".split())
-_HOLDING = (ast.List, ast.Tuple, ast.Starred, ast.IfExp, ast.BinOp, ast.keyword)
 _GROWING = frozenset({"append", "extend", "insert"})
 
 
@@ -35,16 +35,13 @@ class Pipelines:
     def steps(self, cls: str, reads: Iterable[ast.expr]) -> frozenset[Step] | None:
         """What the class is a step of, by all its ``reads``; None: one of them is for something else."""
         found: set[Step] = set()
-        for read in reads:
-            if self._is_inside(cls, read):
-                continue
+        for read in (r for r in reads if not self._is_inside(cls, r)):
             call = self.syntax.parents[read]
-            if not self._composes:
+            made = self._composes and isinstance(call, ast.Call) and call.func is read
+            end = self._end(call) if made else None
+            if end is None:
                 return None
-            ends = self._ends(call) if isinstance(call, ast.Call) and call.func is read else None
-            if not ends:
-                return None
-            found |= {Step(cls, compose, self._class_around(end)) for end, compose in ends}
+            found.add(Step(cls, self._compose(end) or "", self._class_around(end)))
         return frozenset(found)
 
     def _is_inside(self, cls: str, read: ast.expr) -> bool:
@@ -55,43 +52,28 @@ class Pipelines:
         around = [a for a in self.syntax.ancestors(node) if isinstance(a, ast.ClassDef)]
         return f"{self.module}.{self.syntax.qualname(around[0])}" if around else ""
 
-    def _ends(self, e: ast.expr, seen: frozenset[str] = frozenset()) -> list[tuple[ast.Call, str]]:
-        """The calls of ``Compose`` that ``e`` is given to, each with its dotted name; none: it may go elsewhere."""
-        parent = self.syntax.parents[e]
-        while isinstance(parent, _HOLDING):
-            e, parent = parent, self.syntax.parents[parent]  # type: ignore[assignment]
-        if isinstance(parent, ast.Call) and e is not parent.func:
-            if (compose := self._compose(parent)) is not None:
-                return [(parent, compose)]
-            holder = parent.func.value if isinstance(parent.func, ast.Attribute) else None
-            if isinstance(holder, ast.Name) and parent.func.attr in _GROWING:  # type: ignore[attr-defined]
-                return self._ends_of(holder, seen)
-            return self._ends(parent, seen)  # a step of steps
-        if isinstance(parent, (ast.Assign, ast.AnnAssign, ast.AugAssign)) and parent.value is e:
-            targets = parent.targets if isinstance(parent, ast.Assign) else [parent.target]
-            if len(targets) == 1 and isinstance(targets[0], ast.Name):
-                return self._ends_of(targets[0], seen)
-        return []
+    def _end(self, made: ast.AST) -> ast.Call | None:
+        """The call of ``Compose`` that ``made`` is given to, also in a local list; None: it may go elsewhere."""
+        held: ast.expr | None = None
+        for p in self.syntax.ancestors(made):
+            if isinstance(p, ast.Call) and self._compose(p) is not None:
+                return p
+            if isinstance(p, ast.Call) and isinstance(p.func, ast.Attribute) and p.func.attr in _GROWING:
+                held = p.func.value
+            if isinstance(p, ast.stmt):
+                targets = p.targets if isinstance(p, ast.Assign) else [getattr(p, "target", held)]
+                return self._end_of(targets[0]) if isinstance(targets[0], ast.Name) and len(targets) == 1 else None
+        return None
 
-    def _ends_of(self, name: ast.Name, seen: frozenset[str]) -> list[tuple[ast.Call, str]]:
+    def _end_of(self, name: ast.Name) -> ast.Call | None:
         """The same for a local name, wherever it is read."""
         function = self.syntax.function_of(name)
-        if function is None or name.id in seen:
-            return []
-        found = []
-        for read in self._reads(name.id, function):
-            parent = self.syntax.parents[read]
-            if isinstance(parent, ast.Attribute) and parent.attr in _GROWING:
-                continue
-            if not (ends := self._ends(read, seen | {name.id})):
-                return []
-            found += ends
-        return found
-
-    def _reads(self, name: str, function: ast.AST) -> Iterator[ast.Name]:
-        for n in self.syntax.subtree(function):
-            if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Load):
-                yield n
+        inside = self.syntax.subtree(function) if function is not None else []
+        reads = [n for n in inside if isinstance(n, ast.Name) and n.id == name.id and not is_stored(n)]
+        reads = [n for n in reads if getattr(self.syntax.parents[n], "attr", "") not in _GROWING]
+        around = ([p for p in self.syntax.ancestors(n) if isinstance(p, ast.Call)] for n in reads)
+        ends = [next((p for p in calls if self._compose(p) is not None), None) for calls in around]
+        return ends[0] if ends and None not in ends else None
 
     def _compose(self, call: ast.Call) -> str | None:
         what = self.syntax.qualified(call.func)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 
 from patcher.facts.syntax.tree import Syntax, dotted, walk
 from patcher.facts.tables import call_effects as tables
@@ -26,11 +25,7 @@ _STOPPING = {
     "contextlib.redirect_stderr": OUTPUT,
 }
 #: Methods that run what they are given later; whoever asks for the result may ask for the error in its place.
-_LATER = frozenset("submit apply_async map_async starmap_async run_in_executor".split())
-#: The same for coroutines, which hand errors on to whoever awaits them unless somebody asks.
-_TASKS = frozenset("create_task ensure_future".split())
-#: How somebody asks: method and number of arguments.
-_ASKING = {("exception", 0), ("add_done_callback", 1)}
+_LATER = frozenset("submit apply_async map_async starmap_async run_in_executor create_task ensure_future".split())
 _LEAVING = (ast.Return, ast.Break, ast.Continue)
 #: The statements that may take errors; ``except*`` is newer than the oldest Python.
 TRIES: tuple[type[ast.AST], ...] = tuple(getattr(ast, n) for n in ("Try", "TryStar") if hasattr(ast, n))
@@ -115,22 +110,13 @@ class Protection:
             return frozenset()
         return frozenset({_STOPPING.get(what, f"with {what}")})
 
-    @cached_property
-    def _asks_for_errors(self) -> bool:
-        """Whether this file asks a task for the error that it ended with."""
-        called = (
-            (c.func.attr, len(c.args)) for c in self.syntax.by_type[ast.Call] if isinstance(c.func, ast.Attribute)
-        )
-        return any((name, count) in _ASKING for name, count in called)
-
     def _by_call(self, call: ast.Call) -> frozenset[str]:
         func = call.func
         name = func.attr if isinstance(func, ast.Attribute) else func.id if isinstance(func, ast.Name) else ""
         if name in ("simplefilter", "filterwarnings") and call.args and dotted(func) is not None:
             error = isinstance(call.args[0], ast.Constant) and call.args[0].value == "error"
             return frozenset({WARNINGS, EVERYWHERE}) if error else frozenset()
-        task = name in _TASKS and self._asks_for_errors
-        if call.args and (task or (name in _LATER and isinstance(func, ast.Attribute))):
+        if call.args and name in _LATER and isinstance(func, ast.Attribute):
             return frozenset({GATHERED})
         gathers = bool(call.keywords) and any(
             k.arg == "return_exceptions" and not _is_false(k.value) for k in call.keywords

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from patcher.facts.tables import call_effects as tables
 
 if TYPE_CHECKING:
-    from patcher.facts.project.index import FunctionSummary, ModuleSummary, Project
+    from patcher.facts.project.index import Project
+    from patcher.facts.project.summaries import FunctionSummary, ModuleSummary
 
 #: Special methods that tell about an object or end it: compiled code runs the others of what it makes.
 _TELLING = frozenset(
@@ -30,7 +31,7 @@ class Reaching:
 
     def __init__(self, project: Project) -> None:
         self.project = project
-        self.home = {f"{s.module}.{f.qualname}": s for s in project.modules.values() for f in s.functions}
+        self.home = project.home
         self.aliases: defaultdict[str, list[str]] = defaultdict(list)
         for s in project.modules.values():
             for name, what in s.given:
@@ -174,15 +175,8 @@ class Reaching:
             if name.startswith("__") and name.endswith("__") and name not in _TELLING:
                 yield from ((m, cls) for m in self.project.inherited(cls, name))
 
-    def _bases(self, cls: str) -> list[str]:
-        found, stack = [], [cls]
-        while stack:
-            known = self.project.known_class(stack.pop())
-            for base in known.bases if known is not None else ():
-                if base not in found:
-                    found.append(base)
-                    stack.append(base)
-        return found
+    def _bases(self, cls: str) -> tuple[str, ...]:
+        return self.project.above(cls)[1:]
 
     def _is_function(self, cls: str) -> bool:
         return any(base in _FUNCTION for base in self._bases(cls))

@@ -1,27 +1,22 @@
-"""What a module has to do with TorchScript: is it prepared for it, and where does it call what ``torch.jit`` made."""
+"""Whether a module is prepared for TorchScript."""
 
 from __future__ import annotations
 
 import ast
 import builtins
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from patcher.facts.flow.fixpoint import reach
-from patcher.facts.syntax.tree import Syntax, dotted
+from patcher.facts.syntax.tree import Syntax
+from patcher.facts.syntax.written import is_stored
 
-#: How such a call is named among calls: as a function that is not read.
-SCRIPT = "torch.jit.ScriptModule.forward"
-#: What gives nothing but TorchScript: ``trace`` and ``script`` hand back what they get where the compiler is off.
-_MAKING = frozenset({"torch.jit.freeze", "torch.jit.load", "torch.jit.optimize_for_inference"})
 #: What only code that TorchScript compiles needs.
 _PREPARING = frozenset(
     f"torch.jit.{name}"
     for name in "script is_scripting annotate export unused interface script_method Final Attribute".split()
 )
 _LIBRARIES = ("torch", "typing", "math")
-#: Statements around which nothing else may run between two statements of one of their blocks.
-_STRAIGHT = (ast.If, ast.With, ast.Try)
 
 
 def prepared(syntax: Syntax, imported: Iterable[str]) -> frozenset[str]:
@@ -58,64 +53,29 @@ def _is_prepared(syntax: Syntax, imported: Iterable[str]) -> bool:
 
 def _is_alone(function: ast.FunctionDef, top: Mapping[str, ast.FunctionDef], syntax: Syntax) -> bool:
     """Whether ``function`` and the ``top`` ones that it names need nothing besides torch and Python's builtins."""
-    stored = {n.id for n in syntax.by_type[ast.Name] if not isinstance(n.ctx, ast.Load)}
-    defined = Counter(d.name for kind in (ast.FunctionDef, ast.ClassDef) for d in syntax.by_type[kind])  # type: ignore[attr-defined]
+    stored = {n.id for n in syntax.by_type[ast.Name] if is_stored(n)}
+    defined = Counter(
+        [d.name for d in syntax.by_type[ast.FunctionDef]] + [d.name for d in syntax.by_type[ast.ClassDef]]
+    )
+
+    def is_known(name: str) -> bool:
+        once = name not in stored and name not in syntax.imports and defined[name] == (name in top)
+        library = syntax.imports.get(name, "").partition(".")[0] in _LIBRARIES
+        return library or (once and (name in top or name in dir(builtins)))
 
     def names(f: ast.FunctionDef) -> set[str]:
         return {n.id for n in ast.walk(f) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
 
     for f in reach([function], lambda f: [top[name] for name in names(f) & top.keys()]):
-        own = {n.arg for n in ast.walk(f) if isinstance(n, ast.arg)}
-        own |= {n.id for n in ast.walk(f) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-        quoted = (n.annotation for n in ast.walk(f) if isinstance(n, (ast.arg, ast.AnnAssign)))
-        if any(isinstance(n, ast.Constant) and isinstance(n.value, str) for a in quoted if a for n in ast.walk(a)):
-            return False  # a class by its name, whose methods are scripted with it
-        for name in names(f) - own:
-            library = syntax.imports.get(name, "").partition(".")[0] in _LIBRARIES
-            once = name not in stored and name not in syntax.imports
-            if not library and not (once and defined[name] == (name in top) and (name in top or name in dir(builtins))):
-                return False
+        nodes = list(ast.walk(f))
+        own = {n.arg for n in nodes if isinstance(n, ast.arg)}
+        own |= {n.id for n in nodes if isinstance(n, ast.Name) and is_stored(n)}
+        if _names_a_class(nodes) or not all(map(is_known, names(f) - own)):
+            return False
     return True
 
 
-def scripted(syntax: Syntax, resolve: Callable[[str], str]) -> frozenset[ast.Call]:
-    """The calls of a name to which the last statement that binds it, on the way there, gives what torch.jit makes."""
-    calls = [n for n in syntax.by_type[ast.Call] if isinstance(n, ast.Call)]
-    made = {c for c in calls if (text := dotted(c.func)) and resolve(text) in _MAKING}
-    if not made:
-        return frozenset()
-    shared = {name for n in (*syntax.by_type[ast.Global], *syntax.by_type[ast.Nonlocal]) for name in n.names}  # type: ignore[attr-defined]
-    named = (c for c in calls if isinstance(c.func, ast.Name) and c.func.id not in shared)
-    return frozenset(c for c in named if _is_bound_by(c, made, syntax))
-
-
-def _is_bound_by(call: ast.Call, made: Collection[ast.AST], syntax: Syntax) -> bool:
-    assert isinstance(call.func, ast.Name)
-    name, child = call.func.id, syntax.statement_of(call)
-    if syntax.function_of(call) is not syntax.function_of(child) or _binds(child, name, ast.NamedExpr):
-        return False
-    while True:
-        block = syntax.block_of(child)
-        for s in reversed(block[: block.index(child)]):
-            if _binds(s, name):
-                alone = isinstance(s, ast.Assign) and len(s.targets) == 1 and isinstance(s.targets[0], ast.Name)
-                return alone and s.value in made  # type: ignore[attr-defined]
-        parent = syntax.parents[child]
-        if not isinstance(parent, _STRAIGHT) or block is not parent.body:
-            return False
-        if _binds(parent, name, ast.withitem) or _binds(parent, name, ast.NamedExpr):
-            return False
-        child = parent
-
-
-def _binds(statement: ast.stmt, name: str, within: type[ast.AST] = ast.AST) -> bool:
-    """Whether ``statement``, or a node of that type in it, may bind or delete ``name``."""
-    for top in ast.walk(statement):
-        if not isinstance(top, within):
-            continue
-        for n in [top] if within is ast.AST else ast.walk(top):
-            if isinstance(n, ast.Name) and n.id == name and not isinstance(n.ctx, ast.Load):
-                return True
-            if name in (getattr(n, "name", None), getattr(n, "asname", None), getattr(n, "rest", None)):
-                return True
-    return False
+def _names_a_class(nodes: Iterable[ast.AST]) -> bool:
+    """Whether an annotation is a text: a class by its name, whose methods are scripted with the function."""
+    said = (n.annotation for n in nodes if isinstance(n, (ast.arg, ast.AnnAssign)) and n.annotation is not None)
+    return any(isinstance(n, ast.Constant) and isinstance(n.value, str) for a in said for n in ast.walk(a))

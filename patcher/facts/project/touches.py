@@ -10,17 +10,17 @@ from __future__ import annotations
 
 import ast
 import builtins
-import enum
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
+from patcher.facts.flow.kept import kept
 from patcher.facts.project.does import QUIET_METHODS, element_of
+from patcher.facts.project.touch import How, Touch
 from patcher.facts.syntax.classes import INITIALISERS, REGISTRATIONS, pairs, self_name
 from patcher.facts.syntax.tree import Syntax, dotted, last_name
-from patcher.facts.syntax.written import all_parameters, defaults
+from patcher.facts.syntax.written import all_parameters, defaults, one_of
 from patcher.facts.tables import call_effects as tables
 from patcher.facts.tables.wording import suggests_change, suggests_configuration
 
@@ -50,37 +50,8 @@ _CHANGING = tables.CONTAINER_WRITES | tables.ARRAY_WRITES
 Source = tuple[str, tuple[str, ...], int]
 
 
-class How(enum.Enum):
-    """What happens: it is ``SET`` anew, ``WRITTEN`` into, something ``WITHIN`` it is changed, or it ``GOES`` on."""
-
-    SET = "sets"
-    WRITTEN = "writes into"
-    WITHIN = "changes something in"
-    GOES = "hands on"
-
-
 #: How many containers around a place are told apart: a name may be made of itself, with one more each time.
 _DEEPEST = 2
-
-
-@dataclass(frozen=True)
-class Touch:
-    """What happens to ``place`` in ``inside``, a function, at ``line``.
-
-    ``owners``: dotted classes of the object whose attribute it is; none when that is not known. ``early``: an
-    initialiser does it to its own instance. ``listed``: the summary of its class has it. ``to``: where it goes: a
-    place, of one of ``to_owners``, or what a dotted class is made with, as "class[" ("<": ``inside`` reads the global).
-    """
-
-    place: str
-    how: How
-    owners: tuple[str, ...] = ()
-    inside: str = ""
-    line: int = 0
-    early: bool = False
-    listed: bool = False
-    to: str = ""
-    to_owners: tuple[str, ...] = ()
 
 
 class Touches:
@@ -94,9 +65,7 @@ class Touches:
         self.found: set[Touch] = set()
         self._bound: defaultdict[tuple[ast.AST | None, str], list[ast.expr]] = defaultdict(list)
         self._sources: dict[tuple[ast.AST | None, str], frozenset[Source]] = {}
-        self._spelled: dict[ast.AST, str] = {}
         self._open: set[tuple[ast.AST | None, str]] = set()
-        self._parameters: dict[ast.AST, dict[str, ast.arg]] = {}
         self._globals = {name for n in syntax.by_type[ast.Global] for name in n.names}
         self._locals: defaultdict[ast.AST | None, set[str]] = defaultdict(set)
         for scope, names in syntax.bound.items():
@@ -104,20 +73,17 @@ class Touches:
         self._inner = {f.name: f for f in syntax.functions if owner(f)[0] is not f}
         self._defined = {d.name for d in (*syntax.functions, *syntax.by_type[ast.ClassDef])}
         self._bindings()
-        looks: dict[type[ast.AST], Callable[[Any], None]] = {
-            ast.Assign: self._assign,
-            ast.AnnAssign: self._assign,
-            ast.AugAssign: self._augmented,
-            ast.Attribute: self._attribute,
-            ast.Subscript: self._subscript,
-            ast.Call: self._call,
-            ast.Return: self._return,
-            ast.Yield: self._return,
-            ast.YieldFrom: self._return,
-            ast.Lambda: self._lambda,
-        }
-        for kind, look in looks.items():
-            for n in syntax.by_type[kind]:
+        looks: list[tuple[Callable[[Any], None], tuple[type[ast.AST], ...]]] = [
+            (self._assign, (ast.Assign, ast.AnnAssign)),
+            (self._augmented, (ast.AugAssign,)),
+            (self._attribute, (ast.Attribute,)),
+            (self._subscript, (ast.Subscript,)),
+            (self._call, (ast.Call,)),
+            (self._return, (ast.Return, ast.Yield, ast.YieldFrom)),
+            (self._lambda, (ast.Lambda,)),
+        ]
+        for look, kinds in looks:
+            for n in (n for kind in kinds for n in syntax.by_type[kind]):
                 look(n)
         for name in self._globals:
             self.found.add(Touch(f"~{name}", How.SET))
@@ -131,31 +97,35 @@ class Touches:
     def _bindings(self) -> None:
         by_type = self.syntax.by_type
         nodes: Iterable[Any] = (*by_type[ast.Assign], *by_type[ast.AnnAssign], *by_type[ast.NamedExpr])
-        for n in nodes:
-            for target in (n.targets if isinstance(n, ast.Assign) else [n.target]) if n.value is not None else ():
+        for n in (n for n in nodes if n.value is not None):
+            for target in n.targets if isinstance(n, ast.Assign) else [n.target]:
                 for t, v in pairs(target, n.value):
                     self._bind(t, v or element_of(n.value))
         nodes = (*by_type[ast.For], *by_type[ast.AsyncFor], *by_type[ast.comprehension])
         for n in nodes:
             self._bind(n.target, element_of(n.iter))
-        for n in by_type[ast.AugAssign]:
-            if isinstance(n.op, _JOINING):
-                self._bind(n.target, ast.BinOp(n.value, n.op, n.value))
+        for n in (n for n in by_type[ast.AugAssign] if isinstance(n.op, _JOINING)):
+            self._bind(n.target, ast.BinOp(n.value, n.op, n.value))
         for n in by_type[ast.withitem]:
             if n.optional_vars is not None:
                 self._bind(n.optional_vars, n.context_expr)
-        for n in by_type[ast.Call]:
+        self._given(by_type[ast.Call])
+        for name, default in (
+            d for f in (*by_type[ast.Lambda], *self._inner.values()) for d in defaults(f.args).items()
+        ):
+            if not isinstance(default, ast.Constant):
+                self._bound[self.owner(default)[0], name].append(default)
+
+    def _given(self, calls: Iterable[ast.Call]) -> None:
+        for n in calls:
+            given = [*n.args, *(k.value for k in n.keywords)]
             match n.func:
                 case ast.Attribute(value=ast.Name(id=name) as holder, attr=attr) if attr in tables.CONTAINER_WRITES:
-                    self._bound[self._scope(holder), name].append(ast.List([*n.args, *(k.value for k in n.keywords)]))
+                    self._bound[self._scope(holder), name].append(ast.List(given))
                 case ast.Name(id=name) if name in self._inner:
                     a = self._inner[name].args
                     for p in (*a.posonlyargs, *a.args, *a.kwonlyargs):
-                        self._bound[self.owner(n)[0], p.arg] += [*n.args, *(k.value for k in n.keywords)]
-        functions = (*by_type[ast.Lambda], *self._inner.values())
-        for name, default in ((p, d) for f in functions for p, d in defaults(f.args).items()):
-            if not isinstance(default, ast.Constant):
-                self._bound[self.owner(default)[0], name].append(default)
+                        self._bound[self.owner(n)[0], p.arg] += given
 
     def _bind(self, target: ast.expr, value: ast.expr) -> None:
         match target:
@@ -189,11 +159,10 @@ class Touches:
             self._sources[key] = frozenset(found)
         return self._sources.get(key, frozenset())
 
+    @kept
     def _of(self, function: ast.AST) -> dict[str, ast.arg]:
-        if function not in self._parameters:
-            assert isinstance(function, _FUNCTIONS)
-            self._parameters[function] = {p.arg: p for p in all_parameters(function.args)}
-        return self._parameters[function]
+        assert isinstance(function, _FUNCTIONS)
+        return {p.arg: p for p in all_parameters(function.args)}
 
     def _annotated(self, annotation: ast.expr | None) -> Iterator[str]:
         """What makes objects of the classes that are named in ``annotation``."""
@@ -204,52 +173,41 @@ class Touches:
                 if last[:1].isupper() and last not in _PLAIN and not self._resolved(text).startswith(_LIBRARIES):
                     yield f"{last}()"
 
+    @kept
     def _function(self, function: ast.AST | None) -> str:
-        if not isinstance(function, (*_FUNCTIONS, ast.ClassDef)):
-            return self.module
-        if function not in self._spelled:
-            self._spelled[function] = f"{self.module}.{self.syntax.qualname(function)}"
-        return self._spelled[function]
+        inside = isinstance(function, (*_FUNCTIONS, ast.ClassDef))
+        return f"{self.module}.{self.syntax.qualname(function)}" if inside else self.module  # type: ignore[arg-type]
 
     def sources(self, e: ast.expr) -> Iterator[Source]:
         """The places that ``e`` may come from, or a part of it, or what it shares memory with."""
         match e:
             case ast.Name():
                 yield from self._named(e)
-            case ast.Attribute(value=value, attr=attr):
-                if isinstance(value, ast.Name) and value.id in self.imports and value.id[:1].islower():
-                    return
-                if suggests_configuration(last_name(value)):
-                    return  # presumed: a Python value
-                if attr in _SWEEPING:
-                    yield "*", self.owners(value), 0
-                elif attr in _SHOWN:
-                    yield from self.sources(value)
-                else:
-                    yield attr, self.owners(value), 0
+            case ast.Attribute():
+                yield from self._held(e)
             case ast.Subscript(value=held, slice=index):
                 yield from self._part(held, index)
-            case ast.NamedExpr(value=value):
-                yield from self.sources(value)
             case ast.Call():
                 yield from self._result(e)
-            case ast.DictComp(value=element) | ast.ListComp(elt=element) | ast.SetComp(elt=element):
-                yield from _in(self.sources(element))
-            case ast.GeneratorExp(elt=element):
-                yield from _in(self.sources(element))
-            case ast.List(elts=parts) | ast.Tuple(elts=parts) | ast.Set(elts=parts) | ast.Dict(values=parts):
-                for part in parts:
-                    yield from self.sources(part.value) if isinstance(part, ast.Starred) else _in(self.sources(part))
-            case ast.IfExp(body=a, orelse=b):
-                yield from self.sources(a)
-                yield from self.sources(b)
-            case ast.BoolOp(values=parts):
-                for part in parts:
-                    yield from self.sources(part)
-            case ast.BinOp(left=a, op=ast.Add() | ast.BitOr(), right=b):  # of containers; of tensors a new one is made
-                yield from (s for part in (a, b) for s in self.sources(part) if s[0] == "*" or s[2] > 0)
             case ast.Starred(value=value) | ast.Await(value=value):
                 yield from self.sources(value)
+            case ast.BinOp(left=a, op=ast.Add() | ast.BitOr(), right=b):  # of containers; of tensors a new one is made
+                yield from (s for part in (a, b) for s in self.sources(part) if s[0] == "*" or s[2] > 0)
+        for part in one_of(e):
+            yield from self.sources(part)
+        for part in _elements(e):
+            yield from self.sources(part.value) if isinstance(part, ast.Starred) else _in(self.sources(part))
+
+    def _held(self, e: ast.Attribute) -> Iterator[Source]:
+        value = e.value
+        if isinstance(value, ast.Name) and value.id in self.imports and value.id[:1].islower():
+            return
+        if suggests_configuration(last_name(value)):
+            return  # presumed: a Python value
+        if e.attr in _SHOWN:
+            yield from self.sources(value)
+        else:
+            yield "*" if e.attr in _SWEEPING else e.attr, self.owners(value), 0
 
     def _part(self, held: ast.expr, index: ast.expr | None = None) -> Iterator[Source]:
         """What an element of ``held`` may come from, or a view of it."""
@@ -264,47 +222,46 @@ class Touches:
 
     def _result(self, call: ast.Call) -> Iterator[Source]:
         func, args = call.func, call.args
-        what = self._imported(func)
-        last = last_name(func)
+        what, last = self._imported(func), last_name(func)
         if what is not None and what.startswith(_LIBRARIES):
             if last in _VIEWING_FUNCTIONS or last.endswith("_"):
-                for a in args:
-                    yield from self.sources(a)
+                yield from (s for a in args for s in self.sources(a))
         elif isinstance(func, ast.Name) and what is None and hasattr(builtins, func.id):
             yield from self._builtin(func.id, args)
             for k in call.keywords if func.id == "dict" else ():
                 yield from _in(self.sources(k.value)) if k.arg is not None else self.sources(k.value)
         elif isinstance(func, ast.Attribute) and what is None:
-            if last in ("__getattr__", "__getattribute__") and args:
-                yield _pattern(args[-1]), self.owners(func.value), 0
-            elif last in _ELEMENTS:
-                yield from self._part(func.value, args[0] if args else None)
-            elif last == "items":
-                yield from ((p, o, min(d + (d > 0), _DEEPEST)) for p, o, d in self.sources(func.value))
-            elif last in _VIEWING_METHODS or (last.endswith("_") and not last.endswith("__")):
-                yield from self.sources(func.value)
-            elif last in self._defined or last not in QUIET_METHODS:
-                yield f"{last}()", (), 0
-        elif last == "cls" and (own := self.syntax.class_of(call)) is not None:
-            yield f"{own.name}()", (), 0
+            yield from self._of_method(func, args)
         elif last:
+            own = self.syntax.class_of(call) if last == "cls" else None
+            yield f"{last if own is None else own.name}()", (), 0
+
+    def _of_method(self, func: ast.Attribute, args: list[ast.expr]) -> Iterator[Source]:
+        last = func.attr
+        if last in ("__getattr__", "__getattribute__") and args:
+            yield _pattern(args[-1]), self.owners(func.value), 0
+        elif last in _ELEMENTS:
+            yield from self._part(func.value, args[0] if args else None)
+        elif last == "items":
+            yield from ((p, o, min(d + (d > 0), _DEEPEST)) for p, o, d in self.sources(func.value))
+        elif last in _VIEWING_METHODS or (last.endswith("_") and not last.endswith("__")):
+            yield from self.sources(func.value)
+        elif last in self._defined or last not in QUIET_METHODS:
             yield f"{last}()", (), 0
 
     def _builtin(self, name: str, args: list[ast.expr]) -> Iterator[Source]:
         if name == "getattr" and len(args) > 1:
             named = _pattern(args[1])
             yield ("*" if named in _SWEEPING else named), self.owners(args[0]), 0
-        elif name == "vars" and args:
-            if not suggests_configuration(last_name(args[0])):
-                yield "*", self.owners(args[0]), 0
+        elif name == "vars" and args and not suggests_configuration(last_name(args[0])):
+            yield "*", self.owners(args[0]), 0
         elif name == "next" and args:
             yield from self._part(args[0])
         elif name in tables.CARRYING_BUILTINS or name in ("map", "filter", "bool"):
             for a in args:
                 yield from _in(self.sources(a)) if name in ("zip", "enumerate") else self.sources(a)
-            if name in ("max", "min"):
-                for a in args if len(args) == 1 else ():
-                    yield from self._part(a)
+            if name in ("max", "min") and len(args) == 1:
+                yield from self._part(args[0])
 
     def owners(self, e: ast.expr) -> tuple[str, ...]:
         """The dotted classes that ``e`` is an instance of, or is itself; none when that is not known."""
@@ -526,6 +483,16 @@ class Touches:
         around = self.syntax.parents[n]
         for target in around.targets if isinstance(around, ast.Assign) and around.value is n else ():
             self._goes(n, n.body, f"{last_name(target)}()")
+
+
+def _elements(e: ast.expr) -> list[ast.expr]:
+    """What the container ``e`` is made of."""
+    match e:
+        case ast.DictComp(value=one) | ast.ListComp(elt=one) | ast.SetComp(elt=one) | ast.GeneratorExp(elt=one):
+            return [one]
+        case ast.List(elts=parts) | ast.Tuple(elts=parts) | ast.Set(elts=parts) | ast.Dict(values=parts):
+            return parts
+    return []
 
 
 def _in(sources: Iterable[Source]) -> Iterator[Source]:

@@ -1,11 +1,11 @@
-"""What of the models that a function is given torch.compile wraps, and where accelerate is told to wrap them all."""
+"""Where accelerate is told to have torch.compile wrap what it prepares."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 
-from patcher.facts.syntax.tree import Syntax, dotted, last_name
+from patcher.facts.syntax.tree import Syntax, dotted
 
 _ACCELERATORS = frozenset({"accelerate.Accelerator", "accelerate.accelerator.Accelerator"})
 _OPTIONS = frozenset({"dynamo_backend", "dynamo_plugin"})
@@ -34,33 +34,3 @@ def accelerated(syntax: Syntax, resolve: Callable[[str], str]) -> Iterator[int]:
     for call in syntax.by_type[ast.Call]:
         if isinstance(call, ast.Call) and tells_dynamo(call, resolve):
             yield call.lineno
-
-
-def wrapped_parts(nodes: Iterable[ast.AST], resolve: Callable[[str], str], parameters: Iterable[str]) -> frozenset[str]:
-    """The parameters of a function, parts of which are put into wrappers: ``blocks[i] = torch.compile(blocks[i])``.
-
-    ``nodes``: all that stand in it. Also through the loops that go over a parameter, and over their items.
-    """
-    nodes = tuple(nodes)
-    stores = [n for n in nodes if isinstance(n, ast.Assign) and _compiles(n.value, resolve)]
-    roots = {r for s in stores for t in s.targets if isinstance(t, (ast.Subscript, ast.Attribute)) and (r := _root(t))}
-    if not roots:
-        return frozenset()
-    for _ in range(3):  # for blocks in target_blocks: for i, block in enumerate(blocks)
-        for loop in (n for n in nodes if isinstance(n, ast.For)):
-            if any(isinstance(n, ast.Name) and n.id in roots for n in ast.walk(loop.target)):
-                roots |= {n.id for n in ast.walk(loop.iter) if isinstance(n, ast.Name)}
-    return frozenset(roots & {*parameters})
-
-
-def _compiles(value: ast.expr, resolve: Callable[[str], str]) -> bool:
-    text = dotted(value.func) if isinstance(value, ast.Call) else None
-    whole = text is not None and last_name(value.func) == "compile" and resolve(text) == "torch.compile"  # type: ignore[attr-defined]
-    forward = isinstance(value, ast.Call) and value.args and (dotted(value.args[0]) or "").endswith(".forward")
-    return whole and not forward
-
-
-def _root(e: ast.expr) -> str | None:
-    while isinstance(e, (ast.Subscript, ast.Attribute)):
-        e = e.value
-    return e.id if isinstance(e, ast.Name) else None

@@ -133,10 +133,8 @@ class Frequency(Analysis):
         """How often ``child`` is reached in one run of ``parent``."""
         match parent:
             case ast.If(test=test, body=body) if child is not test:
-                if child in body and _fills(test, body):
-                    return Reach(Often.ONCE)
-                if child in body and (held := _sets(test, body)) is not None:
-                    return Reach(Often.ONCE, frozenset({f"`{ast.unparse(held)}`"}))
+                if child in body and (filled := _filled(test, body)) is not None:
+                    return Reach(Often.ONCE, filled)
                 return self._under(test, child in body)
             case ast.IfExp(test=test, body=taken) if child is not test:
                 return self._under(test, child is taken)
@@ -272,26 +270,20 @@ def _agreed(parts: Iterable[_Flag | None]) -> _Flag | None:
     return _Flag(known[0].value, frozenset().union(*(p.names for p in known)))
 
 
-def _sets(test: ast.expr, body: list[ast.stmt]) -> ast.expr | None:
-    """The attribute that ``test`` asks for, and that ``body`` sets: ``if not self.loaded:``."""
+def _filled(test: ast.expr, body: list[ast.stmt]) -> frozenset[str] | None:
+    """What ``body`` fills, as ``test`` asks: ``if not self.loaded:``, or, without a name, ``if key not in table:``."""
     for part in test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else [test]:
         match part:
             case (
                 ast.UnaryOp(op=ast.Not(), operand=ast.Attribute() as held)
                 | ast.Compare(left=ast.Attribute() as held, ops=[ast.Is()], comparators=[ast.Constant(value=None)])
             ):
-                name = ast.unparse(held)
-                assigned = (s for s in body if isinstance(s, ast.Assign) and name in map(ast.unparse, s.targets))
-                if any(not isinstance(s.value, ast.Constant) or s.value.value for s in assigned):
-                    return held
+                text, said = ast.unparse(held), frozenset({f"`{ast.unparse(held)}`"})
+            case ast.Compare(left=key, ops=[ast.NotIn()], comparators=[table]):
+                text, said = f"{ast.unparse(table)}[{ast.unparse(key)}]", frozenset()
+            case _:
+                continue
+        assigned = (s for s in body if isinstance(s, ast.Assign) and text in map(ast.unparse, s.targets))
+        if any(not isinstance(s.value, ast.Constant) or s.value.value for s in assigned):
+            return said
     return None
-
-
-def _fills(test: ast.expr, body: list[ast.stmt]) -> bool:
-    """Whether ``body`` puts into a table what is not in it yet, as ``test`` says: ``if key not in self.table:``."""
-    match test:
-        case ast.Compare(left=key, ops=[ast.NotIn()], comparators=[table]):
-            wanted = ast.unparse(table), ast.unparse(key)
-            targets = [t for s in body if isinstance(s, ast.Assign) for t in s.targets if isinstance(t, ast.Subscript)]
-            return any((ast.unparse(t.value), ast.unparse(t.slice)) == wanted for t in targets)
-    return False

@@ -1,4 +1,4 @@
-"""Commands of click and typer: functions whose parameters are options of a command line."""
+"""Commands of click: functions whose parameters are options of a command line."""
 
 from __future__ import annotations
 
@@ -7,13 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import PurePath
-from typing import Literal
 
 from patcher.facts.scripts.sources import Source, Sources
 from patcher.facts.syntax.tree import FunctionNode
 from patcher.facts.values.module_values import imported
-
-Library = Literal["click", "typer"]
 
 #: Packages with the decorators of click; what is from the second and its like is of the first.
 _CLICK = frozenset({"click", "rich_click"})
@@ -37,7 +34,6 @@ class Command:
 
     source: Source
     function: FunctionNode
-    library: Library
     foreign: tuple[ast.expr, ...]
 
 
@@ -67,8 +63,7 @@ class Commands:
         others = {n for c in self.all if c is not command for e in _said(c.function) for n in ast.walk(e)}
         for source in self._made_in:
             for call in source.syntax.by_type[ast.Call]:
-                library, what = _of_library(source, call.func)
-                if call in others or not library or what.lower() not in _OPTIONS:
+                if call in others or _of_click(source, call.func) not in _OPTIONS:
                     continue
                 for given in (a.value for a in call.args if isinstance(a, ast.Constant)):
                     for name in given.split("/") if isinstance(given, str) else ():
@@ -79,67 +74,38 @@ class Commands:
 
     def _in(self, source: Source) -> Iterator[Command]:
         for function in source.syntax.functions:
-            made = [self._library(source, d) for d in function.decorator_list]
-            by_call = self._handed(source, function)
-            library = next((m for m in made if m), by_call)
-            if library:
-                first = next((i for i, m in enumerate(made) if m), 0)
-                below = function.decorator_list[first:]
-                yield Command(source, function, library, tuple(d for d in below if not self._is_known(source, d)))
+            made = [i for i, d in enumerate(function.decorator_list) if self._makes(source, d)]
+            if made:
+                below = function.decorator_list[made[0] :]
+                yield Command(source, function, tuple(d for d in below if not self._is_known(source, d)))
 
-    def _library(self, source: Source, decorator: ast.expr) -> Library | Literal[""]:
-        """The library by which ``decorator`` makes a command."""
+    def _makes(self, source: Source, decorator: ast.expr) -> bool:
+        """Whether ``decorator`` makes a command."""
         called = decorator.func if isinstance(decorator, ast.Call) else decorator
-        library, what = _of_library(source, called)
-        if library == "click" and what in _COMMANDS:
-            return "click"
-        if isinstance(called, ast.Attribute) and called.attr in _METHODS:
-            return self._app(source, called.value)
-        return ""
+        if _of_click(source, called) in _COMMANDS:
+            return True
+        return isinstance(called, ast.Attribute) and called.attr in _METHODS and self._is_group(source, called.value)
 
-    def _app(self, source: Source, e: ast.expr, depth: int = 3) -> Library | Literal[""]:
-        """The library that ``e`` is a group or an app of."""
+    def _is_group(self, source: Source, e: ast.expr, depth: int = 3) -> bool:
+        """Whether ``e`` is a group of commands, of this file or of another one."""
         if isinstance(e, ast.Call):
-            library, what = _of_library(source, e.func)
-            if (library, what) == ("typer", "Typer"):
-                return "typer"
-            return "click" if library == "click" and what == "Group" else ""
+            return _of_click(source, e.func) == "Group"
         if depth == 0 or not isinstance(e, ast.Name):
-            return ""
-        elsewhere = imported(source.syntax, e)
-        if elsewhere is not None:
-            *_, module, name = ("", *elsewhere.split("."))
-            for other in self._made_in:
-                if PurePath(other.path).stem == module.rpartition(".")[2] and other is not source:
-                    return self._named(other, name, depth)
-            return ""
-        return self._named(source, e.id, depth)
-
-    def _named(self, source: Source, name: str, depth: int) -> Library | Literal[""]:
-        values = source.bindings.assigned.get((source.syntax.tree, name), [])
-        functions = [f for f in source.syntax.functions if f.name == name]
+            return False
+        *_, module, name = ("", *(imported(source.syntax, e) or e.id).split("."))
+        stem = module.rpartition(".")[2]
+        home = next((o for o in self._made_in if stem and PurePath(o.path).stem == stem and o is not source), source)
+        values = home.bindings.assigned.get((home.syntax.tree, name), [])
+        functions = [f for f in home.syntax.functions if f.name == name]
         if len(values) + len(functions) != 1:
-            return ""
-        if values:
-            return self._app(source, values[0], depth - 1)
-        return next((m for d in functions[0].decorator_list if (m := self._library(source, d))), "")
-
-    def _handed(self, source: Source, function: FunctionNode) -> Library | Literal[""]:
-        """The library that is given the function in a call: ``typer.run(main)``, ``app.command()(main)``."""
-        if not isinstance(source.syntax.parents.get(function), ast.Module):
-            return ""
-        for call in source.syntax.by_type[ast.Call]:
-            if call.args and isinstance(call.args[0], ast.Name) and call.args[0].id == function.name:
-                if imported(source.syntax, call.func) == "typer.run":
-                    return "typer"
-                if isinstance(call.func, ast.Call) and (made := self._library(source, call.func)):
-                    return made
-        return ""
+            return False
+        made = (self._makes(home, d) for f in functions for d in f.decorator_list)
+        return self._is_group(home, values[0], depth - 1) if values else any(made)
 
     def _is_known(self, source: Source, decorator: ast.expr) -> bool:
         """Whether what ``decorator`` gives takes by keyword whatever the function below it takes so."""
         called = decorator.func if isinstance(decorator, ast.Call) else decorator
-        if _of_library(source, called)[0] or self._library(source, decorator):
+        if _of_click(source, called) or self._makes(source, decorator):
             return True
         if imported(source.syntax, called) in _TRANSPARENT:
             return True
@@ -147,12 +113,10 @@ class Commands:
         return len(functions) == 1 and _adds_options(source, functions[0])
 
 
-def _of_library(source: Source, e: ast.expr) -> tuple[Library | Literal[""], str]:
-    """The library that ``e`` is imported from, and its name there."""
+def _of_click(source: Source, e: ast.expr) -> str:
+    """The name in click of what ``e`` is imported from there as; "" for anything else."""
     package, _, name = (imported(source.syntax, e) or "").partition(".")
-    if package in _CLICK:
-        return "click", name.rpartition(".")[2]
-    return ("typer", name.rpartition(".")[2]) if package == "typer" else ("", "")
+    return name.rpartition(".")[2] if package in _CLICK else ""
 
 
 def _adds_options(source: Source, function: FunctionNode) -> bool:
@@ -162,7 +126,7 @@ def _adds_options(source: Source, function: FunctionNode) -> bool:
     if len(parameters) != 1 or any(isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)) for n in inner):
         return False
     return all(
-        _of_library(source, call.func.func if isinstance(call.func, ast.Call) else call.func)[0]
+        _of_click(source, call.func.func if isinstance(call.func, ast.Call) else call.func)
         for call in inner
         if isinstance(call, ast.Call)
     )

@@ -24,8 +24,6 @@ _FILLS = {
 _WRAPS = frozenset({"draccus.wrap", "pyrallis.wrap"})
 _FILLS_SEVERAL = "HfArgumentParser"
 _GIVES_SEVERAL = frozenset({"parse_args_into_dataclasses", "parse_json_file", "parse_yaml_file", "parse_dict"})
-#: What makes options of the parameters of functions.
-_OF_FUNCTIONS = frozenset({"fire.Fire", "jsonargparse.CLI", "jsonargparse.auto_cli", "tyro.cli"})
 #: The class, and those of the same kind, by which the Trainer of transformers is told to compile.
 _TRAINER = "TrainingArguments"
 #: Where a base class may be from that has no fields.
@@ -73,16 +71,6 @@ class Configurations:
             for source, by, e in self._filled()
             for base in (e, *(b for _, cls in self.named(last_name(e)) for b in cls.bases))
             if (imported(source.syntax, base) or last_name(base)).rpartition(".")[2].endswith(_TRAINER)
-        )
-
-    @cached_property
-    def of_functions(self) -> tuple[tuple[Source, ast.Call], ...]:
-        """Calls that make options of what a function takes."""
-        return tuple(
-            (source, call)
-            for source in self.sources.all
-            for call in source.syntax.by_type[ast.Call]
-            if imported(source.syntax, call.func) in _OF_FUNCTIONS
         )
 
     def named(self, name: str) -> list[tuple[Source, ast.ClassDef]]:
@@ -212,20 +200,15 @@ class Held(CommandLine):
         if position is not None and isinstance(target, (ast.Tuple, ast.List)) and position < len(target.elts):
             text = dotted(target.elts[position])
             if text is not None and not any(isinstance(e, ast.Starred) for e in target.elts[:position]):
-                key = (source.bindings.scope(statement), text)
-                self._stored.setdefault(key, [])
-                if statement not in self._stored[key]:
-                    self._stored[key].append(statement)
-                yield key
+                yield self._noted(source, statement, text)
             return
         yield from super()._in_parts(source, statement, target)
 
     def _parameters(self, held: set[tuple[ast.AST, str]]) -> Iterator[tuple[ast.AST, str]]:
-        for source in self.sources.all:
-            for function in source.syntax.functions:
-                for parameter in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs):
-                    if parameter.annotation is not None and _named(parameter.annotation) == self._cls:
-                        yield function, parameter.arg
+        for _, function in self.sources.functions:
+            for parameter in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs):
+                if parameter.annotation is not None and _named(parameter.annotation) == self._cls:
+                    yield function, parameter.arg
         yield from super()._parameters(held)
 
 

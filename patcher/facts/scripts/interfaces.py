@@ -17,14 +17,14 @@ _MANY = 20
 #: Which part of the shorter of two lists has to be in the other for them to be lists of the same.
 _SAME, _PART = 0.8, 0.5
 
-PlaceKind = Literal["function", "components", "saved", "call"]
+PlaceKind = Literal["function", "components", "saved"]
 
 
 @dataclass(frozen=True, eq=False)
 class Listing:
     """A place that lists the parameters. ``names``: those that it has, by the names that the functions give them.
 
-    ``kind``: a signature, a list of components, a dictionary that is saved, or a call that hands all of them on.
+    ``kind``: a signature, a list of components, or a dictionary that is saved.
     ``name``: of the function, or what holds the list or the dictionary; "" for one without.
     """
 
@@ -47,7 +47,7 @@ class Interface:
     def listings(self) -> tuple[Listing, ...]:
         """Every place that lists them, in the order of the source."""
         found = [Listing(self.source, f, "function", f.name, _names(f)) for f in self.functions]
-        found += [*self._components(), *self._saved(), *self._calls()]
+        found += [*self._components(), *self._saved()]
         return tuple(sorted(found, key=lambda listing: getattr(listing.node, "lineno", 0)))
 
     def makers(self) -> list[str]:
@@ -76,7 +76,7 @@ class Interface:
         for node in self.source.syntax.by_type[ast.List]:
             names = frozenset(name for e in node.elts if (name := _component(e)))
             if len(names & self.shared) >= _PART * len(self.shared):
-                yield Listing(self.source, node, "components", self._held(node), names | self._added(node))
+                yield Listing(self.source, node, "components", self._held(node), names)
 
     def _saved(self) -> Iterator[Listing]:
         for node in self.source.syntax.by_type[ast.Dict]:
@@ -84,18 +84,7 @@ class Interface:
             reads = [v for v in node.values if self._reads(v)]
             inside = self.source.syntax.function_of(node) in self.functions
             if inside and len(names) >= _MANY and len(reads) >= _PART * len(names) and self._lists(names, _PART):
-                yield Listing(self.source, node, "saved", self._held(node), names | self._added(node))
-
-    def _calls(self) -> Iterator[Listing]:
-        own = {f.name for f in self.functions}
-        for call in self.source.syntax.by_type[ast.Call]:
-            spread = any(k.arg is None for k in call.keywords) or any(isinstance(a, ast.Starred) for a in call.args)
-            if last_name(call.func) not in own or spread:
-                continue
-            given = [last_name(a) for a in call.args] + [k.arg or "" for k in call.keywords]
-            names = frozenset(name for name in given if name)
-            if len(names & self.shared) >= _PART * len(self.shared):
-                yield Listing(self.source, call, "call", last_name(call.func), names)
+                yield Listing(self.source, node, "saved", self._held(node), names)
 
     def _lists(self, names: frozenset[str], part: float) -> bool:
         return len(names & self.shared) >= part * min(len(names), len(self.shared))
@@ -124,19 +113,6 @@ class Interface:
         parent = self.source.syntax.parents.get(node)
         targets = parent.targets if isinstance(parent, ast.Assign) else []
         return next((text for t in targets if (text := dotted(t))), "")
-
-    def _added(self, node: ast.expr) -> frozenset[str]:
-        """The names that are added to what holds ``node`` by other statements of its scope."""
-        syntax, held = self.source.syntax, self._held(node)
-        scope = self.source.bindings.scope(node)
-        found: set[str] = set()
-        if not held:
-            return frozenset()
-        adding: list[ast.AST] = [*syntax.by_type[ast.AugAssign], *syntax.by_type[ast.Call], *syntax.by_type[ast.Assign]]
-        for other in adding:
-            if self.source.bindings.scope(other) is scope:
-                found |= set(_adding(other, held))
-        return frozenset(found)
 
 
 def interfaces(sources: Sources) -> tuple[Interface, ...]:
@@ -177,24 +153,3 @@ def _component(e: ast.expr) -> str:
     if isinstance(e, ast.Tuple) and len(e.elts) == 2 and isinstance(e.elts[0], ast.Constant):
         return str(e.elts[0].value)
     return last_name(e) if dotted(e) is not None else ""
-
-
-def _in(e: ast.expr) -> Iterator[str]:
-    if isinstance(e, ast.Dict):
-        yield from (str(k.value) for k in e.keys if isinstance(k, ast.Constant))
-    elif isinstance(e, (ast.List, ast.Tuple)) and not _component(e):
-        yield from (name for entry in e.elts if (name := _component(entry)))
-    elif name := _component(e):
-        yield name
-
-
-def _adding(node: ast.AST, held: str) -> Iterator[str]:
-    """The names that ``node`` adds to the list or dictionary ``held``."""
-    match node:
-        case ast.AugAssign(target=target, value=value) if dotted(target) == held:
-            yield from _in(value)
-        case ast.Call(func=ast.Attribute(value=owner, attr="update" | "extend" | "append")) if dotted(owner) == held:
-            yield from (name for argument in node.args for name in _in(argument))
-            yield from (k.arg for k in node.keywords if k.arg)
-        case ast.Assign(targets=[ast.Subscript(value=owner, slice=ast.Constant(value=key))]) if dotted(owner) == held:
-            yield str(key)

@@ -11,7 +11,7 @@ from pathlib import PurePath
 from patcher.facts.scripts.sources import Source, Sources
 from patcher.facts.scripts.wrappers import wrappings
 from patcher.facts.syntax.classes import self_name
-from patcher.facts.syntax.tree import Syntax, dotted, last_name
+from patcher.facts.syntax.tree import FunctionNode, Syntax, dotted, last_name
 from patcher.facts.values.module_values import ModuleIndex, ModuleValues
 
 #: What is asked of a model before it runs, so that it is compiled after that.
@@ -23,6 +23,7 @@ _PREPARES = frozenset(
 )
 #: What is given a model and does not run it.
 _ASKS = frozenset("isinstance len print type id repr str copy.deepcopy deepcopy hasattr getattr setattr".split())
+_PREPARING = ("Accelerate", "Fabric")
 #: What runs a model, besides a call of it.
 _RUNS = frozenset("generate forward sample predict".split())
 
@@ -94,32 +95,30 @@ class Models:
         Several where it is prepared in several: each in an arm of its own, or for a run of its own.
         """
         syntax = model.source.syntax
-        own = [s for s in self._statements(model) if syntax.block_of(s)]
         wraps = [w for w in self._wraps[model.source] if w.scope is model.scope and model.name in (w.given | w.results)]
-        prepared = [w for w in wraps if w.kind in ("Accelerate", "Fabric")]
-        prepared = [w for w in prepared if model.name in w.results]
-        wraps = [w for w in wraps if w.kind not in ("Accelerate", "Fabric")]
+        prepared = [w for w in wraps if w.kind in _PREPARING and model.name in w.results]
         if prepared:
             return tuple(_below(model, w.call, syntax) for w in prepared)
+        wraps = [w for w in wraps if w.kind not in _PREPARING]
         if any(model.name not in w.given for w in wraps):
             return ()
-        wrapped = [syntax.statement_of(w.call) for w in wraps]
+        return self._before_use(model, [syntax.statement_of(w.call) for w in wraps])
+
+    def _before_use(self, model: Model, wrapped: list[ast.stmt]) -> tuple[Ready, ...]:
+        """Above the statements by which it is ``wrapped``, else below all that builds and prepares it."""
+        syntax = model.source.syntax
+        own = [s for s in _own_statements(syntax, model.scope) if syntax.block_of(s)]
         marks = list(dict.fromkeys([*_definitions(model, own), *wrapped]))
-        block = _around_all(syntax, marks)
-        if block is None:
-            return ()
+        block = _around_all(syntax, marks) or []
         first_use = next((i for i, s in enumerate(block) if self._runs(model, s, marks)), len(block))
         at = {mark: _index(syntax, block, mark) for mark in marks}
-        built = [at[m] for m in marks if m not in wrapped]
-        preparing = {_index(syntax, block, s) for s in own if _prepares(s, model.name)} - {-1}
-        again = tuple(m for m in marks if at[m] > first_use)
-        if wrapped:
-            place = min(at[w] for w in wrapped)
-            if any(place <= i for i in built if i < first_use):
-                return ()
-            return (Ready(block[place], False, model.name, again),)
-        place = max((i for i in (*built, *preparing) if i < first_use), default=-1)
-        return (Ready(block[place], True, model.name, again),) if place >= 0 else ()
+        built = [at[m] for m in marks if m not in wrapped and at[m] < first_use]
+        preparing = [i for s in own if _prepares(s, model.name) and (i := _index(syntax, block, s)) < first_use]
+        above = min((at[w] for w in wrapped), default=-1)
+        place = above if wrapped else max([*built, *preparing], default=-1)
+        if not block or place < 0 or (wrapped and max(built, default=-1) >= place):
+            return ()
+        return (Ready(block[place], not wrapped, model.name, tuple(m for m in marks if at[m] > first_use)),)
 
     def _held(self, source: Source) -> Iterator[Model]:
         syntax = source.syntax
@@ -145,26 +144,19 @@ class Models:
 
     def _use(self, source: Source, scope: ast.AST, name: str) -> int:
         calls = [c for c in source.syntax.by_type[ast.Call] if self._within(source, c, scope, name)]
-        if not any(dotted(c.func) == name or _is_run(c, name) or _is_handed(c, name) for c in calls):
+        runs = any(dotted(c.func) == name or _is_run(c, name) for c in calls)
+        if not runs and not any(_is_handed(c, name) for c in calls):
             return 0
-        if any(
-            w.scope is scope and name in w.given and (name in w.results or not w.results) for w in self._wraps[source]
-        ):
+        if any(w.scope is scope and w.keeps(name) for w in self._wraps[source]):
             return 3
-        if any(_trains(c, name) for c in calls):
+        handed = [h for call in calls for h in self.sources.handed(call) if dotted(h[3]) == name]
+        if any(_trains(c, name) for c in calls) or any(self._trained_in(*h[:3]) for h in handed):
             return 2
-        handed = [
-            (other, function, parameter)
-            for call in calls
-            for other, function, parameter, value in self.sources.handed(call)
-            if dotted(value) == name
-        ]
-        for other, function, parameter in handed:
-            own = [c for c in other.syntax.by_type[ast.Call] if self._within(other, c, function, parameter)]
-            if any(_trains(c, parameter) for c in own):
-                return 2
-        runs = any(dotted(c.func) == name or _is_run(c, name) or self._runs_there(c, name) for c in calls)
-        return 1 if runs else 0
+        return 1 if runs or any(self._runs_there(c, name) for c in calls) else 0
+
+    def _trained_in(self, source: Source, function: FunctionNode, name: str) -> bool:
+        calls = (c for c in source.syntax.by_type[ast.Call] if self._within(source, c, function, name))
+        return any(_trains(c, name) for c in calls)
 
     def _within(self, source: Source, call: ast.Call, scope: ast.AST, name: str) -> bool:
         """Whether a name in ``call`` is that of ``scope``; an attribute of ``self`` is that of its class."""
@@ -176,9 +168,6 @@ class Models:
         inside = scope is source.syntax.tree or scope in source.syntax.ancestors(at)
         return inside and not source.syntax.binds(at, name.partition(".")[0])
 
-    def _statements(self, model: Model) -> list[ast.stmt]:
-        return list(_own_statements(model.source.syntax, model.scope))
-
     def _runs(self, model: Model, statement: ast.stmt, marks: Sequence[ast.stmt]) -> bool:
         """Whether the model runs in ``statement``, or may: in a loop, or in a function of these files."""
         syntax = model.source.syntax
@@ -186,24 +175,21 @@ class Models:
         if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             return False
         marked = {n for mark in marks if mark in below for n in syntax.subtree(mark)}
-        for node in below:
-            if node in marked:
-                continue
-            if isinstance(node, ast.Call):
-                if dotted(node.func) == model.name or _is_run(node, model.name):
-                    return True
-                if self._runs_there(node, model.name):
-                    return True
-        return False
+        calls = (n for n in below if isinstance(n, ast.Call) and n not in marked)
+        return any(
+            dotted(c.func) == model.name or _is_run(c, model.name) or self._runs_there(c, model.name) for c in calls
+        )
 
     def _runs_there(self, call: ast.Call, name: str, depth: int = 3) -> bool:
         """Whether a function of these files runs the model that ``call`` hands it."""
-        for source, function, parameter, value in self.sources.handed(call):
-            if dotted(value) == name and depth:
-                for inner in (n for n in source.syntax.subtree(function) if isinstance(n, ast.Call)):
-                    runs = dotted(inner.func) == parameter or _is_run(inner, parameter)
-                    if runs or self._runs_there(inner, parameter, depth - 1):
-                        return True
+        for source, function, parameter, value in self.sources.handed(call) if depth else ():
+            for inner in source.syntax.subtree(function) if dotted(value) == name else ():
+                if isinstance(inner, ast.Call) and (
+                    dotted(inner.func) == parameter
+                    or _is_run(inner, parameter)
+                    or self._runs_there(inner, parameter, depth - 1)
+                ):
+                    return True
         return False
 
 

@@ -57,8 +57,7 @@ class CommandLine:
         """Parsers that build what they give from classes."""
         return tuple(
             (source, call)
-            for source in self.sources.all
-            for call in source.syntax.by_type[ast.Call]
+            for source, call in self.sources.calls
             if (imported(source.syntax, call.func) or "").rpartition(".")[2] in OF_CLASSES
         )
 
@@ -69,8 +68,8 @@ class CommandLine:
         for source, call in self._adding():
             dest = [k.value for k in call.keywords if k.arg == "dest"]
             for given in (*call.args, *dest):
-                for name in texts(source, given) or ():
-                    found.setdefault("--" + name.lstrip("-").replace("-", "_"), (source, call))
+                if isinstance(given, ast.Constant):
+                    found.setdefault("--" + str(given.value).lstrip("-").replace("-", "_"), (source, call))
         return found
 
     @cached_property
@@ -79,15 +78,14 @@ class CommandLine:
         return tuple(
             (source, call)
             for source, call in self._adding()
-            if any(isinstance(e, ast.Starred) or texts(source, e) is None for e in call.args)
+            if not all(isinstance(e, ast.Constant) for e in call.args)
             or (not call.args and any(k.arg is None for k in call.keywords))
         )
 
     def _adding(self) -> Iterator[tuple[Source, ast.Call]]:
-        for source in self.sources.all:
-            for call in source.syntax.by_type[ast.Call]:
-                if _adds(source, call.func) and self._is_run(source, call):
-                    yield source, call
+        for source, call in self.sources.calls:
+            if _adds(source, call.func) and self._is_run(source, call):
+                yield source, call
 
     def is_parent(self, parser: Parser) -> bool:
         """Whether another parser has the arguments of this one from it, and is the one that reads (``parents=``)."""
@@ -108,25 +106,25 @@ class CommandLine:
 
     @cached_property
     def _firsts(self) -> set[tuple[Source, str]]:
-        found = set()
-        for source in self.sources.all:
-            for statement in source.syntax.by_type[ast.Assign]:
-                target, value = statement.targets[0], statement.value
-                if not (_is_partial(value) and isinstance(target, ast.Tuple) and len(target.elts) == 2):
-                    continue
-                rest, scope = dotted(target.elts[1]), source.bindings.scope(statement)
-                assert isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute)
-                name = dotted(value.func.value)
-                if name is not None and any(
-                    isinstance(call.func, ast.Attribute)
-                    and call.func.attr in _PARSES | _PARSES_SOME
-                    and dotted(call.func.value) not in (name, None)
-                    and rest in [dotted(e) for e in (*call.args, *(k.value for k in call.keywords if k.arg == "args"))]
-                    and source.bindings.scope(call) is scope
-                    for call in source.syntax.by_type[ast.Call]
-                ):
-                    found.add((source, name))
-        return found
+        return {
+            (source, name)
+            for source in self.sources.all
+            for statement in source.syntax.by_type[ast.Assign]
+            if (name := self._first(source, statement)) is not None
+        }
+
+    def _first(self, source: Source, statement: ast.Assign) -> str | None:
+        """The parser of which ``statement`` keeps the rest, where another one reads that."""
+        match statement.targets, statement.value:
+            case [ast.Tuple(elts=[_, rest])], ast.Call(func=ast.Attribute(value=owner)) as call if _is_partial(call):
+                name, scope = dotted(owner), source.bindings.scope(statement)
+                for c in source.syntax.by_type[ast.Call]:
+                    other = isinstance(c.func, ast.Attribute) and c.func.attr in _PARSES | _PARSES_SOME
+                    held = dotted(c.func.value) if other and isinstance(c.func, ast.Attribute) else None
+                    read = dotted(rest) in map(dotted, (*c.args, *(k.value for k in c.keywords if k.arg == "args")))
+                    if held not in (name, None) and read and source.bindings.scope(c) is scope:
+                        return name
+        return None
 
     def _is_run(self, source: Source, node: ast.AST) -> bool:
         """Whether the caller may run ``node``: it is no part of a program that the file is besides."""
@@ -145,8 +143,7 @@ class CommandLine:
             found |= todo
             todo = {
                 name
-                for source in self.sources.all
-                for function in source.syntax.functions
+                for source, function in self.sources.functions
                 if function.name in todo
                 for name in _calls(source.syntax, function)
             } - found
@@ -172,14 +169,13 @@ class CommandLine:
         ``caller``: the command line of the files that import these, which tells what it is called there.
         """
         names = {name for _, name in (caller or self)._holders}
-        for source in self.sources.all:
-            for call in source.syntax.by_type[ast.Call]:
-                for e in (k.value for k in call.keywords if k.arg is None):
-                    values = source.bindings.values(e) if isinstance(e, ast.Name) else [e]
-                    whole = [w for v in values if (w := _as_dictionary(v)) is not None]
-                    read = (self._is_read(source, w, self._holders) or (caller and dotted(w) in names) for w in whole)
-                    if any(read) and not self._takes_all(call):
-                        yield source, call
+        for source, call in self.sources.calls:
+            for e in (k.value for k in call.keywords if k.arg is None):
+                values = source.bindings.values(e) if isinstance(e, ast.Name) else [e]
+                whole = [w for v in values if (w := _as_dictionary(v)) is not None]
+                read = (self._is_read(source, w, self._holders) or (caller and dotted(w) in names) for w in whole)
+                if any(read) and not self._takes_all(call):
+                    yield source, call
 
     def _takes_all(self, call: ast.Call) -> bool:
         if last_name(call.func) in ("dict", "format", "update", *_NAMESPACES):
@@ -222,14 +218,12 @@ class CommandLine:
         while True:
             self._parts = {
                 function.name: places
-                for source in self.sources.all
-                for function in source.syntax.functions
+                for source, function in self.sources.functions
                 if (places := self._read_parts(source, function, held))
             }
             self._givers = {
                 function.name
-                for source in self.sources.all
-                for function in source.syntax.functions
+                for source, function in self.sources.functions
                 if any(self._is_read(source, r.value, held) for r in _returns(source.syntax, function))
             }
             found = {*self._assigned(held), *self._parameters(held)}
@@ -248,10 +242,7 @@ class CommandLine:
                     yield from self._in_parts(source, statement, target)
                     text = dotted(target.elts[0]) if first and isinstance(target, ast.Tuple) else dotted(target)
                     if text is not None and (first or self._is_read(source, statement.value, held)):
-                        key = (source.bindings.scope(statement), text)
-                        if statement not in self._stored.setdefault(key, []):
-                            self._stored[key].append(statement)
-                        yield key
+                        yield self._noted(source, statement, text)
 
     def _read_parts(self, source: Source, function: FunctionNode, held: set[tuple[ast.AST, str]]) -> set[int]:
         """The places of what was read in the tuples that ``function`` returns."""
@@ -270,19 +261,22 @@ class CommandLine:
             for i in set.intersection(*places) if places else ():
                 text = dotted(target.elts[i]) if i < len(target.elts) else None
                 if text is not None and not any(isinstance(e, ast.Starred) for e in target.elts):
-                    key = (source.bindings.scope(statement), text)
-                    if statement not in self._stored.setdefault(key, []):
-                        self._stored[key].append(statement)
-                    yield key
+                    yield self._noted(source, statement, text)
+
+    def _noted(self, source: Source, statement: ast.Assign, text: str) -> tuple[ast.AST, str]:
+        """Note that ``statement`` gives the name ``text`` what was read."""
+        key = (source.bindings.scope(statement), text)
+        if statement not in self._stored.setdefault(key, []):
+            self._stored[key].append(statement)
+        return key
 
     def _parameters(self, held: set[tuple[ast.AST, str]]) -> Iterator[tuple[ast.AST, str]]:
         """Parameters to which all calls that are seen give what was read."""
         given: dict[tuple[ast.AST, str], bool] = {}
-        for source in self.sources.all:
-            for call in source.syntax.by_type[ast.Call]:
-                for _, function, name, value in self.sources.handed(call):
-                    key = (function, name)
-                    given[key] = given.get(key, True) and self._is_read(source, value, held)
+        for source, call in self.sources.calls:
+            for _, function, name, value in self.sources.handed(call):
+                key = (function, name)
+                given[key] = given.get(key, True) and self._is_read(source, value, held)
         yield from (key for key, always in given.items() if always)
 
     def _is_read(self, source: Source, e: ast.expr | None, held: set[tuple[ast.AST, str]]) -> bool:
@@ -406,45 +400,3 @@ def _adds(source: Source, e: ast.expr, depth: int = 4) -> bool:
         made = imported(source.syntax, e.func) == "functools.partial"
         return made and bool(e.args) and _adds(source, e.args[0], depth - 1)
     return isinstance(e, ast.Name) and any(_adds(source, v, depth - 1) for v in source.bindings.values(e))
-
-
-def texts(source: Source, e: ast.expr, depth: int = 4) -> tuple[str, ...] | None:
-    """The texts that ``e`` may be; None where that is not seen. Written, put together, or gone through by a loop."""
-    if depth == 0:
-        return None
-    match e:
-        case ast.Constant(value=value):
-            return (str(value),)
-        case ast.FormattedValue(value=value, format_spec=None):
-            return texts(source, value, depth)
-        case ast.JoinedStr(values=values):
-            return _together([texts(source, v, depth) for v in values])
-        case ast.BinOp(left=left, op=ast.Add(), right=right):
-            return _together([texts(source, left, depth), texts(source, right, depth)])
-        case ast.Name():
-            loops = [n for n in source.syntax.ancestors(e) if isinstance(n, (ast.For, ast.AsyncFor))]
-            over = next((n.iter for n in loops if dotted(n.target) == e.id), None)
-            each = [over] if over is not None else source.bindings.values(e)
-            held = [_entries(source, v, depth) if over is not None else texts(source, v, depth - 1) for v in each]
-            known = [t for t in held if t is not None]
-            return tuple(t for found in known for t in found) if held and len(known) == len(held) else None
-    return None
-
-
-def _entries(source: Source, e: ast.expr, depth: int) -> tuple[str, ...] | None:
-    """The texts that a loop over ``e`` goes through."""
-    if isinstance(e, ast.Name):
-        values = source.bindings.values(e)
-        return _entries(source, values[0], depth - 1) if depth and len(values) == 1 else None
-    entries = e.elts if isinstance(e, (ast.List, ast.Tuple, ast.Set)) else e.keys if isinstance(e, ast.Dict) else None
-    if entries is None:
-        return None
-    found = [texts(source, entry, depth - 1) if entry is not None else None for entry in entries]
-    return tuple(t for f in found if f is not None for t in f) if all(f is not None for f in found) else None
-
-
-def _together(parts: list[tuple[str, ...] | None]) -> tuple[str, ...] | None:
-    found: tuple[str, ...] | None = ("",)
-    for part in parts:
-        found = None if found is None or part is None else tuple(a + b for a in found for b in part)
-    return found

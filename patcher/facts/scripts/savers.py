@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from patcher.facts.scripts.sources import Source
 from patcher.facts.syntax.tree import dotted, last_name
+from patcher.facts.syntax.written import one_of
 from patcher.facts.values.module_values import imported
 
 #: What writes its first argument, or the one of that name, to disk.
@@ -39,15 +40,14 @@ def _by_accelerator(source: Source, call: ast.Call) -> str | None:
 
 def _in(source: Source, e: ast.expr, depth: int = 3) -> Iterator[ast.Call]:
     """The state dicts that are ``e``, or values of it."""
+    for part in one_of(e):
+        yield from _in(source, part, depth)
     match e:
         case ast.Call(func=ast.Attribute(attr="state_dict", value=owner)) if not _is_other(owner):
             yield e
         case ast.Dict(values=values):
             for value in values:
                 yield from _in(source, value, depth)
-        case ast.IfExp(body=body, orelse=orelse):
-            yield from _in(source, body, depth)
-            yield from _in(source, orelse, depth)
         case ast.Call(func=ast.Name(id="dict"), keywords=keywords):
             for keyword in keywords:
                 yield from _in(source, keyword.value, depth)

@@ -41,11 +41,20 @@ class Sources:
         return Sources(tuple(Source.of(path, tree) for path, tree in files))
 
     @cached_property
+    def calls(self) -> list[tuple[Source, ast.Call]]:
+        """Every call, with its file."""
+        return [(source, call) for source in self.all for call in source.syntax.by_type[ast.Call]]
+
+    @cached_property
+    def functions(self) -> list[tuple[Source, FunctionNode]]:
+        """Every function and method, with its file."""
+        return [(source, function) for source in self.all for function in source.syntax.functions]
+
+    @cached_property
     def _defined(self) -> dict[str, list[tuple[Source, FunctionNode]]]:
         found: defaultdict[str, list[tuple[Source, FunctionNode]]] = defaultdict(list)
-        for source in self.all:
-            for function in source.syntax.functions:
-                found[function.name].append((source, function))
+        for source, function in self.functions:
+            found[function.name].append((source, function))
         return found
 
     def called(self, call: ast.Call) -> list[tuple[Source, FunctionNode]]:

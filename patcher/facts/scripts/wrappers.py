@@ -35,6 +35,10 @@ class Wrapping:
     given: frozenset[str]
     results: frozenset[str]
 
+    def keeps(self, name: str) -> bool:
+        """Whether ``name`` is given to it, and stands for the outcome, where that has a name."""
+        return name in self.given and (name in self.results or not self.results)
+
 
 def wrappings(syntax: Syntax, bindings: Bindings) -> tuple[Wrapping, ...]:
     """All of them in one module, in the order of the source."""

@@ -69,3 +69,15 @@ def defaults(a: ast.arguments) -> dict[str, ast.expr]:
     positional = [*a.posonlyargs, *a.args]
     found = {p.arg: d for p, d in zip(reversed(positional), reversed(a.defaults), strict=False)}
     return found | {p.arg: d for p, d in zip(a.kwonlyargs, a.kw_defaults, strict=True) if d is not None}
+
+
+def one_of(e: ast.expr | None) -> list[ast.expr]:
+    """The expressions one of which ``e`` is."""
+    match e:
+        case ast.NamedExpr(value=value):
+            return [value]
+        case ast.IfExp(body=a, orelse=b):
+            return [a, b]
+        case ast.BoolOp(values=parts):
+            return parts
+    return []

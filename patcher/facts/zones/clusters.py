@@ -67,16 +67,19 @@ class Clusters(Analysis):
         if any(self.is_left_out(c) or self.of(c) is not None for c in callers if c is not None):
             return None  # the outer one takes this one along
         sure = next((r for r in reads if r.certain or _is_by_flag(function, r)), None)
-        if sure is None:
-            return None
+        return self._outer(function, reads, sure) if sure is not None else None
+
+    def _outer(self, function: FunctionNode, reads: tuple[HostRead, ...], sure: HostRead) -> Cluster | None:
+        """The whole of a function that does nothing but read and bookwork, or what stands below its early returns."""
         first, body = self._start(function, sure), function.body
         below = [r for r in reads if first is None or r.top in body[body.index(first) :]]
-        last = body[max(body.index(r.top) for r in below)]
-        if _are_many(below) and self._operations(body[body.index(last) + 1 :]) >= _LITTLE:
+        if _are_many(below):
+            last = body[max(body.index(r.top) for r in below)]
             certain = next(r.top for r in below if r.certain)
-            if (part := self._cut(function, below, certain, last)) is not None:
+            many = self._operations(body[body.index(last) + 1 :]) >= _LITTLE
+            if many and (part := self._cut(function, below, certain, last)) is not None:
                 return part
-        if not _are_many(below) and not self._is_little(below[0], function, first):
+        elif not self._is_little(below[0], function, first):
             return None
         if first is not None:
             return self._cut(function, below, first, None)
@@ -89,16 +92,14 @@ class Clusters(Analysis):
         tops = {r.top for r in reads if r.certain}
         body, at = function.body, 0
         while at < len(body):
-            end = at
-            while end < len(body) and self._is_bookwork(body[end], function):
-                end += 1
+            end = next((i for i in range(at, len(body)) if not self._is_bookwork(body[i], function)), len(body))
             if body[at] in tops and end > at:
-                last = max(i for i in range(at, end) if any(r.top is body[i] for r in reads))
-                to_the_end = end == len(body) and self._operations(body[last + 1 :]) < _LITTLE
                 inside = [r for r in reads if r.top in body[at:end]]
                 several = any(r.looped and r.certain for r in inside) or len({r.top for r in inside if r.certain}) > 1
                 if several and inside[-1] is reads[-1]:  # else graphs end below it as before
-                    return self._cut(function, inside, body[at], None if to_the_end else body[last])
+                    last = inside[-1].top
+                    to_the_end = end == len(body) and self._operations(body[body.index(last) + 1 :]) < _LITTLE
+                    return self._cut(function, inside, body[at], None if to_the_end else last)
                 at = end
             elif isinstance(body[at], (ast.For, ast.While)) and any(r.top is body[at] for r in reads):
                 return None  # that loop stays: the graph breaks in it, and what is below runs eagerly as it is

@@ -120,13 +120,10 @@ class Cuts(Analysis):
                 return None
             if known:
                 needed.setdefault(name.id, set()).update(known)
-        stored = {d.name for d in flow.by_node.values() if d.node in inside}
-        nested = (n for s in head for n in ast.walk(s) if isinstance(n, (*_NESTED, ast.GeneratorExp)))
-        if any(isinstance(n, ast.Name) and n.id in stored for f in nested for n in ast.walk(f)):
-            return None
         me = self_name(function) if self.syntax.method_of(function) is function else None
         rebound = any(d.how != "parameter" for d in needed.pop(me or "", ()))
-        return None if rebound else needed
+        stored = {d.name for d in flow.by_node.values() if d.node in inside}
+        return None if rebound or _is_read_later(head, stored) else needed
 
     def _left(self, function: FunctionNode, rest: list[ast.stmt], inside: set[ast.AST]) -> tuple[str, ...]:
         """The names that the statements bind and that are read below them, as they are bound."""
@@ -142,6 +139,12 @@ class Cuts(Analysis):
         names = (n for s in statements for n in ast.walk(s) if isinstance(n, ast.Name))
         read = (n for n in names if not is_stored(n) or isinstance(self.syntax.parents[n], ast.AugAssign))
         return sorted(read, key=lambda n: (n.lineno, n.col_offset))
+
+
+def _is_read_later(head: list[ast.stmt], names: set[str]) -> bool:
+    """Whether a function that is made in ``head`` reads one of ``names`` when it is called."""
+    nested = (n for s in head for n in ast.walk(s) if isinstance(n, (*_NESTED, ast.GeneratorExp)))
+    return any(isinstance(n, ast.Name) and n.id in names for f in nested for n in ast.walk(f))
 
 
 def _bound(statements: list[ast.stmt]) -> Iterator[str]:

@@ -154,11 +154,10 @@ class HostReads(Analysis):
         return {f.name for f in functions if isinstance(self.syntax.parents[f], ast.ClassDef)}
 
     def _is_mask(self, e: ast.expr) -> bool:
-        if isinstance(e, (ast.Constant, ast.Slice, ast.UnaryOp)) and not _is_negation(e):
+        other = isinstance(e, ast.UnaryOp) and not isinstance(e.op, (ast.Invert, ast.Not))
+        if other or isinstance(e, (ast.Constant, ast.Slice)):
             return False
-        value = self.inference.of(e)
-        is_bool = value.is_boolean
-        return is_bool and self.is_tensor(e)
+        return self.inference.of(e).is_boolean and self.is_tensor(e)
 
     def _is_guard(self, parent: ast.AST) -> bool:
         """Whether ``parent`` does no more than raise: that is a check, which can stay in a graph as one."""
@@ -180,11 +179,11 @@ class HostReads(Analysis):
             case ast.Name():
                 definitions = self.inference.definitions(e) - seen
                 assigned = [d.value for d in definitions if d.how == "assign" and d.value is not None]
-                within = seen | definitions
-                return (
-                    bool(assigned)
-                    and len(assigned) == len(definitions)
-                    and all(bool(d.path) or self.is_tensor(d.value, within) for d in definitions if d.value is not None)
+                known = bool(assigned) and len(assigned) == len(definitions)
+                return known and all(
+                    bool(d.path) or self.is_tensor(d.value, seen | definitions)
+                    for d in definitions
+                    if d.value is not None
                 )
         return False
 
@@ -211,7 +210,3 @@ def _is_first(child: ast.AST, comprehension: ast.AST) -> bool:
 
 def _is_filtered(comprehension: ast.AST) -> bool:
     return any(g.ifs for g in comprehension.generators)  # type: ignore[attr-defined]
-
-
-def _is_negation(e: ast.expr) -> bool:
-    return isinstance(e, ast.UnaryOp) and isinstance(e.op, (ast.Invert, ast.Not))

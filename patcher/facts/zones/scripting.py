@@ -8,8 +8,8 @@ from functools import cached_property
 
 from patcher.facts.analysis import Analysis
 from patcher.facts.flow.fixpoint import reach
-from patcher.facts.project.index import ModuleSummary
 from patcher.facts.project.scripted import names_in
+from patcher.facts.project.summaries import ModuleSummary
 from patcher.facts.syntax.tree import FunctionNode, dotted, methods_of
 
 
