@@ -129,7 +129,6 @@ WALLS: dict[str, set[str]] = {
     "patcher.report": {"patcher.files.lines", "patcher.results", "patcher.version"},
     "patcher.report.harness": {"patcher.harness.compare", "patcher.harness.measured"},
     "patcher.report.fitted": set(),
-    "patcher.report.narrow": {"patcher.harness.compare", "patcher.harness.measured", "patcher.report.harness"},
     "patcher.report.reading": {"patcher.report.harness"},
     "patcher.report.recommending": {"patcher.diagnose.diagnosis"},
     "patcher.report.sections": set(),

@@ -763,7 +763,8 @@ def test_measuring_what_needs_no_patch(tool: Run, monkeypatch: pytest.MonkeyPatc
     measure = ("--test", "--case", "case.py")
     status, out, err = tool(*measure, "clean.py")
     assert (status, err) == (0, "")
-    assert "small: 2 graph breaks, 3 recompiles\n  2x m.py:3: a print\n" in out
+    assert "small: 2 graph breaks, 3 recompiles\n" in out
+    assert "original 2x `m.py:3`: `a print`\n" in out
     assert out.endswith("nothing to patch: the case ran as it is; diagnose tells why\n")
     told = json.loads(tool(*measure, "--format", "json", "clean.py")[1])
     assert (told["verdicts"], told["equivalent"], told["results"]["cases"][0]["name"]) == ([], True, "small")
@@ -850,7 +851,7 @@ def test_a_report_of_80_columns(tool: Run, monkeypatch: pytest.MonkeyPatch) -> N
     out = tool("test", "--case", "case.py", "m.py")[1]
     assert max(map(len, out.splitlines())) <= 80
     assert "  compiled before  10.0\n" in out
-    assert "    removed  2x m.py:3: a print that" in out
+    assert "    - removed 2x `m.py:3`: `a print that" in out
 
 
 @pytest.mark.parametrize("name", sorted(SAMPLES))

@@ -4,24 +4,32 @@ from __future__ import annotations
 
 from patcher.fleet.row import to_json
 from patcher.fleet.table import APART, HEAD, MEANING, TIMES, Fleet, cells, count, facts, remarks, time_cells, times
-from patcher.report.markdown.blocks import block, inline, point, prose, sentence, table
+from patcher.report.markdown.blocks import Blocks, block, inline, page, points, prose, sentence, table
 from patcher.report.markdown.blocks import cells as inlined
 
 
 def fleet_markdown(fleet: Fleet) -> str:
     """The whole page."""
-    lines = [f"# {inline(fleet.title)}", "", *prose(sentence(count(fleet))), ""]
-    lines += [line for fact in facts(fleet) for line in point(fact)]
+    return page(_blocks(fleet))
+
+
+def _blocks(fleet: Fleet) -> Blocks:
+    yield f"# {inline(fleet.title)}"
+    yield prose(sentence(count(fleet)))
+    yield points(*facts(fleet))
     if fleet.rows:
-        lines += ["", *table(HEAD, (inlined(cells(row)) for row in fleet.rows)), "", *prose(MEANING)]
-    told = remarks(fleet.rows)
-    if told:
-        lines += ["", "## What came of each", ""]
-        lines += [line for name, text in told for line in point(f"{name}: {text}")]
-    for number, (place, rows) in enumerate(times(fleet.rows).items()):
-        lines += ["", "## Times", "", *prose(APART)] if number == 0 else []
-        lines += ["", f"### {inline(place)}", "", *table(TIMES, (inlined(time_cells(row)) for row in rows))]
-    return "\n".join([*lines, "", block(fleet.command), ""])
+        yield table(HEAD, (inlined(cells(row)) for row in fleet.rows))
+        yield prose(MEANING)
+        yield "## What came of each"
+        yield points(*(f"{name}: {text}" for name, text in remarks(fleet.rows)))
+    places = times(fleet.rows)
+    if places:
+        yield "## Times"
+        yield prose(APART)
+    for place, rows in places.items():
+        yield f"### {inline(place)}"
+        yield table(TIMES, (inlined(time_cells(row)) for row in rows))
+    yield block(fleet.command)
 
 
 def fleet_lines(fleet: Fleet) -> str:

@@ -2,86 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from patcher.diagnose.diagnosis import CompileSite, Diagnostic, Remark
-from patcher.report.markdown.blocks import NONE, block, cells, code, decimal, inline, point, prose, table
-from patcher.report.sections import GRAPHS, TITLES
+from patcher.report.markdown.blocks import NONE, Blocks, block, cells, code, decimal, inline, points, prose, table
+from patcher.report.sections import GRAPHS
 
 
-def configuration(sites: Sequence[CompileSite]) -> Iterator[str]:
+def configuration(sites: Sequence[CompileSite]) -> Blocks:
     """Where and how the repository compiles."""
-    if not sites:
-        return
-    yield f"## {TITLES['configuration']}"
     for site in sites:
-        yield ""
         yield f"### {code(site.where)}"
-        yield ""
         yield block(site.call, "python")
-        yield ""
-        yield f"- Compiled: {code(site.target) or NONE}"
-        for name, value in site.arguments:
-            yield f"- {code(name)}: {code(value)}" if name else f"- {code(value)}"
-        for remark in site.remarks:
-            yield from point(remark)
+        given = (f"{code(name)}: {code(value)}" if name else code(value) for name, value in site.arguments)
+        yield points(f"Compiled: {code(site.target) or NONE}", *given, *site.remarks)
 
 
-def experiments(diagnostics: Sequence[Diagnostic]) -> Iterator[str]:
+def experiments(diagnostics: Sequence[Diagnostic]) -> Blocks:
     """The diagnostics, a table each."""
-    if diagnostics:
-        yield f"## {TITLES['diagnostics']}"
     for diagnostic in diagnostics:
-        yield ""
         yield f"### {inline(diagnostic.title)}: {inline(diagnostic.case)}"
-        if diagnostic.status != "ok" or diagnostic.message:
-            ended = [] if diagnostic.status == "ok" else [f"It did not end well ({diagnostic.status})"]
-            yield ""
-            yield from prose(": ".join([*ended, *([diagnostic.message] if diagnostic.message else [])]) + ".")
+        ended = "" if diagnostic.status == "ok" else f"It did not end well ({diagnostic.status})"
+        if told := ": ".join(filter(None, (ended, diagnostic.message))):
+            yield prose(f"{told}.")
         if diagnostic.rows:
-            yield ""
-            yield from table(cells(diagnostic.columns), (cells(row) for row in diagnostic.rows))
-        if diagnostic.conclusions:
-            yield ""
-        for conclusion in diagnostic.conclusions:
-            yield from point(conclusion)
+            yield table(cells(diagnostic.columns), map(cells, diagnostic.rows))
+        yield points(*diagnostic.conclusions)
         for more in diagnostic.tables:
-            yield ""
             yield f"#### {inline(more.title)}"
-            yield ""
-            yield from table(cells(more.columns), (cells(row) for row in more.rows))
-        if diagnostic.graphs:
-            yield ""
-            yield from prose(GRAPHS)
-        yield ""
+            yield table(cells(more.columns), map(cells, more.rows))
+        yield prose(GRAPHS) if diagnostic.graphs else ""
         yield f"`{inline(diagnostic.option)}`, {decimal(diagnostic.seconds)} s"
 
 
-def trace(told: str) -> Iterator[str]:
-    """What became of the structured trace."""
-    if told:
-        yield f"## {TITLES['trace']}"
-        yield ""
-        yield from prose(told)
-
-
-def remarks(title: str, remarks: Sequence[Remark]) -> Iterator[str]:
+def remarks(found: Sequence[Remark]) -> Blocks:
     """Places that are no causes, in one table."""
-    if not remarks:
-        return
-    yield f"## {title}"
-    yield ""
-    with_code = any(remark.code for remark in remarks)
-    head = ("at", "what", "why", *(["code"] if with_code else []))
-    yield from table(
-        head,
-        (
-            (
-                code(remark.where),
-                inline(remark.what),
-                inline(remark.why),
-                *([code(remark.code) or NONE] if with_code else []),
-            )
-            for remark in remarks
-        ),
-    )
+    if found:
+        columns = ("at", "what", "why", "code") if any(one.code for one in found) else ("at", "what", "why")
+        rows = ((code(one.where), inline(one.what), inline(one.why), code(one.code) or NONE) for one in found)
+        yield table(columns, (row[: len(columns)] for row in rows))
