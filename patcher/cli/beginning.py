@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from patcher.own_rules.call import new_rule
+from patcher.own_rules.skeleton import new_rule
 from patcher.patching import calls
 
 
