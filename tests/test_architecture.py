@@ -43,7 +43,9 @@ WALLS: dict[str, set[str]] = {
     "patcher.files.lines": set(),
     "patcher.facts": {"patcher.measuring.observed", "patcher.settings"},
     "patcher.edit.spans": {"patcher.rule"},
-    "patcher.edit.concrete": {"patcher.rule", "patcher.files.lines", "patcher.edit.spans"},
+    "patcher.edit.filling": {"patcher.rule"},
+    "patcher.edit.located": {"patcher.files.lines", "patcher.edit.spans"},
+    "patcher.edit.concrete": {"patcher.edit.filling", "patcher.edit.located", "patcher.edit.spans", "patcher.rule"},
     "patcher.edit.edits": {"patcher.edit.concrete", "patcher.rule", "patcher.files.lines", "patcher.edit.spans"},
     "patcher.edit.suppress": {"patcher.facts", "patcher.results", "patcher.rule", "patcher.files.lines"},
     "patcher.files.ignores": {"patcher.facts", "patcher.files.lines", "patcher.rule", "patcher.edit.suppress"},
@@ -615,7 +617,7 @@ WALLS: dict[str, set[str]] = {
     },
     "patcher.editor.edits": {"patcher.files.lines", "patcher.results"},
     "patcher.editor.pages": {"patcher.described", "patcher.diagnose.latest", *TYPES},
-    "patcher.editor.protocol": {"patcher.editor", "patcher.files.lines", "patcher.results"},
+    "patcher.editor.protocol": {"patcher.edit.replacements", "patcher.editor", "patcher.files.lines", "patcher.results"},
     "patcher.editor.actions": {
         "patcher.editor",
         "patcher.files.ignores",
@@ -682,7 +684,7 @@ SERVERS = {
     "mcp": {"patcher.assistants.server"},
     "anyio": {"patcher.assistants.running"},
 }
-LIBCST_IS_FOR = {"patcher.edit.concrete"}
+LIBCST_IS_FOR = {"patcher.edit.concrete", "patcher.edit.filling", "patcher.edit.located"}
 # they run in processes of their own; what `integrate` writes beside a script
 TORCH_IS_FOR = {
     "patcher.harness.parent",

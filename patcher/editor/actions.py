@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import textwrap
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from lsprotocol import types
 from pygls.workspace import PositionCodec
@@ -12,7 +14,7 @@ from pygls.workspace import PositionCodec
 from patcher.edit.spans import EditError
 from patcher.editor.edits import silenced
 from patcher.editor.folder import Folder, Look
-from patcher.editor.protocol import FIX_ALL, Abilities, changes, digest, range_of, said, told
+from patcher.editor.protocol import FIX_ALL, Abilities, changes, digest, range_of, said
 from patcher.files.ignores import OF_COMMENTS
 from patcher.files.lines import split_lines
 from patcher.results import Reported
@@ -24,14 +26,20 @@ _QUICK = types.CodeActionKind.QuickFix
 _OF_COMMENTS = frozenset(rule.code for rule in OF_COMMENTS)
 
 
-class _Document(Protocol):
-    """What of a document is needed here."""
+@dataclass
+class Document:
+    """A text that is open. ``version``: the client's. ``look``: what was found last, of that very text or an older one.
+
+    ``task``: what is going on for it.
+    """
 
     uri: str
     path: str
     text: str
     version: int | None
     folder: Folder | None
+    look: Look | None = None
+    task: asyncio.Task[None] | None = field(default=None, repr=False)
 
 
 class Actions:
@@ -41,7 +49,7 @@ class Actions:
         self._names = {rule.code: rule.name for rule in rules}
 
     def offered(
-        self, document: _Document, look: Look, params: types.CodeActionParams, able: Abilities, codec: PositionCodec
+        self, document: Document, look: Look, params: types.CodeActionParams, able: Abilities, codec: PositionCodec
     ) -> list[types.CodeAction]:
         """The actions, without edits, for the findings in the lines that the client asks about."""
         only = params.context.only
@@ -60,7 +68,7 @@ class Actions:
         return found
 
     def resolved(
-        self, action: types.CodeAction, document: _Document, able: Abilities, codec: PositionCodec
+        self, action: types.CodeAction, document: Document, able: Abilities, codec: PositionCodec
     ) -> types.CodeAction:
         """The action with its edit; without one, and with the reason, where the text is another one by now."""
         data: Any = action.data
@@ -78,7 +86,7 @@ class Actions:
 
 
 def _of(one: Reported, shown: types.Diagnostic, data: dict[str, Any], by_command: bool) -> Iterator[types.CodeAction]:
-    carried = {**data, "finding": told(one)}
+    carried = {**data, "finding": asdict(one)}
     if one.applicability == "safe":
         title = f"{one.code}: fix {one.name}"
         yield types.CodeAction(title, _QUICK, [shown], is_preferred=True, data={**carried, "do": "fix"})

@@ -1,32 +1,15 @@
-"""Changes of a text as whole lines, and the comment that silences a finding. Pure."""
+"""The comment that silences a finding. Pure."""
 
 from __future__ import annotations
 
 import ast
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
-from patcher.files.lines import opcodes, split_lines
+from patcher.files.lines import split_lines
 from patcher.results import Reported
 
 _LISTED = re.compile(r"#\s*fix-compile:\s*ignore\s*\[([^\[\]]*)\]")
-
-
-@dataclass(frozen=True)
-class LineEdit:
-    """The lines from ``first`` up to ``last``, which stays (both from 0), become ``text``, with its line endings."""
-
-    first: int
-    last: int
-    text: str
-
-
-def line_edits(before: str, after: str) -> tuple[LineEdit, ...]:
-    """What makes ``after`` of ``before``, from top to bottom."""
-    old, new = split_lines(before), split_lines(after)
-    changes = [code for code in opcodes(old, new) if code[0] != "equal"]
-    return tuple(LineEdit(i1, i2, "".join(new[j1:j2])) for _, i1, i2, j1, j2 in changes)
 
 
 def silenced(text: str, found: Reported, look: Callable[[str], Sequence[Reported]]) -> str | None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from lsprotocol import types
 from pygls.workspace import PositionCodec
 
-from patcher.editor.edits import line_edits
+from patcher.edit.replacements import replacements
 from patcher.editor.pages import message
 from patcher.files.lines import split_lines
 from patcher.results import Reported
@@ -48,12 +48,16 @@ class Abilities:
 
 def range_of(found: Reported, lines: Sequence[str], codec: PositionCodec) -> types.Range:
     """Where the finding stands; of several lines the first, for an editor would underline all of a branch."""
-    first = lines[found.line - 1] if found.line <= len(lines) else ""
-    bare = first.rstrip("\r\n")
-    end = found.end_column - 1 if found.end_line == found.line else len(bare.rstrip())
-    start = codec.client_num_units(bare[: found.column - 1])
-    stop = codec.client_num_units(bare[: max(end, found.column)])
-    return types.Range(types.Position(found.line - 1, start), types.Position(found.line - 1, stop))
+    bare = lines[found.line - 1].rstrip("\r\n") if found.line <= len(lines) else ""
+    end = found.end_column if found.end_line == found.line else len(bare.rstrip()) + 1
+    at, to = (_position(found.line, column, lines, codec) for column in (found.column, max(end, found.column + 1)))
+    return types.Range(at, to)
+
+
+def _position(line: int, column: int, lines: Sequence[str], codec: PositionCodec) -> types.Position:
+    """Where a line and a column, both from 1, are in the client's units."""
+    units = codec.client_num_units(lines[line - 1].rstrip("\r\n")[: column - 1]) if line <= len(lines) else 0
+    return types.Position(line - 1, units)
 
 
 def diagnostics(found: Sequence[Reported], text: str, codec: PositionCodec) -> list[types.Diagnostic]:
@@ -80,11 +84,6 @@ def _severity(found: Reported) -> types.DiagnosticSeverity:
     return types.DiagnosticSeverity.Warning if safe else types.DiagnosticSeverity.Information
 
 
-def told(found: Reported) -> dict[str, Any]:
-    """A finding as an action carries it until it is chosen."""
-    return asdict(found)
-
-
 def said(data: Any) -> Reported:
     """The finding of an action that was chosen; raises ``TypeError`` for something else."""
     return Reported(**{**data, "rewritten": tuple(tuple(pair) for pair in data["rewritten"])})
@@ -108,8 +107,11 @@ def changes(
     """What makes ``after`` of ``before``. ``assumption``: the client asks before it makes the change, and shows it."""
     lines = split_lines(before)
     plain = [
-        types.TextEdit(types.Range(_start_of(e.first, lines, codec), _start_of(e.last, lines, codec)), e.text)
-        for e in line_edits(before, after)
+        types.TextEdit(
+            types.Range(_position(e.line, e.column, lines, codec), _position(e.end_line, e.end_column, lines, codec)),
+            e.text,
+        )
+        for e in replacements(before, after)
     ]
     if not able.versioned:
         return types.WorkspaceEdit(changes={uri: plain})
@@ -121,10 +123,3 @@ def changes(
     return types.WorkspaceEdit(
         document_changes=[types.TextDocumentEdit(document, annotated)], change_annotations={SOURCE: note}
     )
-
-
-def _start_of(line: int, lines: Sequence[str], codec: PositionCodec) -> types.Position:
-    """Where a line begins, which for the one after the last is the end of the text."""
-    if line < len(lines) or not lines or lines[-1].endswith(("\n", "\r")):
-        return types.Position(line, 0)
-    return types.Position(len(lines) - 1, codec.client_num_units(lines[-1]))
