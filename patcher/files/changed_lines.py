@@ -12,7 +12,7 @@ from pathlib import Path
 from patcher.files.git import GitError, commit_of, git, top_of, untracked
 from patcher.results import FileResult, Reported
 
-_HUNK = re.compile(rb"@@ -\S+ \+(\d+)(?:,(\d+))? @@")
+_HUNK = re.compile(rb"@@ -\d+(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 
 #: First and last line, from 1; None in their place: the whole file is new.
 Ranges = Sequence[tuple[int, int]] | None
@@ -77,15 +77,10 @@ def _ranges(diff: bytes) -> dict[str, list[tuple[int, int]]]:
         elif line.startswith(b"+++ "):
             here = found.setdefault(_name(line[4:]), [])
         elif hunk := _HUNK.match(line):
-            first, count = int(hunk[1]), int(hunk[2] or 1)
-            left = count + _removed(line)
+            removed, first, count = (int(number or 1) for number in hunk.groups())
+            left = count + removed
             here += [(first, first + count - 1)] if count else []
     return found
-
-
-def _removed(hunk: bytes) -> int:
-    _, _, count = hunk.split(b" ")[1].partition(b",")
-    return int(count or 1)
 
 
 def _name(written: bytes) -> str:

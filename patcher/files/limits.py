@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import configparser
+import contextlib
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -58,11 +59,9 @@ def _of_ruff(table: Mapping[str, Any], folder: Path, steps: int = _STEPS) -> obj
 
 def _of_sections(file: Path) -> Iterator[object]:
     sections = configparser.ConfigParser(interpolation=None)
-
-    def read() -> None:
+    try:
         sections.read_string(file.read_text(encoding="utf-8"))
-
-    if not _works(read):
+    except (OSError, ValueError, configparser.Error):
         return
     for name in ("flake8", "pycodestyle"):
         for key in ("max-line-length", "max_line_length"):
@@ -71,20 +70,9 @@ def _of_sections(file: Path) -> Iterator[object]:
 
 
 def _toml(file: Path) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-
-    def read() -> None:
-        found.update(tomllib.loads(file.read_text(encoding="utf-8")))
-
-    return found if _works(read) else {}
-
-
-def _works(read: Callable[[], None]) -> bool:
-    try:
-        read()
-    except (OSError, ValueError, configparser.Error):
-        return False
-    return True
+    with contextlib.suppress(OSError, ValueError):
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    return {}
 
 
 def _table(table: Mapping[str, Any], key: str) -> Mapping[str, Any]:

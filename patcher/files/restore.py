@@ -40,7 +40,7 @@ class Altered:
     """A patched file that does not have the bytes any more that run ``run`` gave it."""
 
     path: str
-    state: Literal["edited", "back to the original", "deleted"]
+    state: str
     run: str
 
 
@@ -118,12 +118,8 @@ def altered(store: Store, within: Sequence[str]) -> tuple[Altered, ...]:
             now = None if data is None else sha256(data)
             untouched = saved.outcome == "planned" and now == saved.before  # the run was killed before it came here
             if now != saved.after and not untouched:
-                state: Literal["edited", "back to the original", "deleted"] = "edited"
-                if now is None:
-                    state = "deleted"
-                elif now == saved.before:
-                    state = "back to the original"
-                found.append(Altered(path, state, run))
+                gone = "deleted" if now is None else "back to the original" if now == saved.before else "edited"
+                found.append(Altered(path, gone, run))
     return tuple(sorted(found, key=lambda item: item.path))
 
 
@@ -210,10 +206,7 @@ def _put_back(store: Store, manifest: Manifest, saved: Saved, edited: Edited, ke
         raise atomic.ReplaceError(f"was edited since; {_FORCE}")
     if edited == "refuse":
         raise _SeparableError(f"was edited since; --keep-edits takes the patch alone out, {_FORCE}")
-    aside = store.run_folder(manifest.run) / f"{saved.original.removesuffix('.orig')}.edited-{now[:8]}"
-    with _as_replace_error():
-        atomic.create(str(aside), current)
-    kept.append(str(aside))
+    kept.append(_set_aside(store, manifest, saved, current))
     return atomic.replace(str(path), current, after, manifest.run)
 
 
@@ -227,14 +220,20 @@ def _taken_away(
     if sha256(current) != saved.after:
         if not force:
             raise atomic.ReplaceError("is new and was edited since; --force removes it and sets your version aside")
-        aside = store.run_folder(manifest.run) / f"{saved.original.removesuffix('.orig')}.edited-{sha256(current)[:8]}"
-        with _as_replace_error():
-            atomic.create(str(aside), current)
-        kept.append(str(aside))
+        kept.append(_set_aside(store, manifest, saved, current))
     with _as_replace_error():
         path.unlink()
         atomic.sync_folder(str(path.parent))
     return True
+
+
+def _set_aside(store: Store, manifest: Manifest, saved: Saved, current: bytes) -> str:
+    """Keep an edited version in the run's folder; its path."""
+    name = f"{saved.original.removesuffix('.orig')}.edited-{sha256(current)[:8]}"
+    aside = str(store.run_folder(manifest.run) / name)
+    with _as_replace_error():
+        atomic.create(aside, current)
+    return aside
 
 
 def _without_patch(store: Store, manifest: Manifest, saved: Saved, original: bytes, current: bytes) -> bytes | None:
