@@ -763,7 +763,7 @@ def test_measuring_what_needs_no_patch(tool: Run, monkeypatch: pytest.MonkeyPatc
     measure = ("--test", "--case", "case.py")
     status, out, err = tool(*measure, "clean.py")
     assert (status, err) == (0, "")
-    assert "small: 2 graph breaks, 3 recompiles\n" in out
+    assert "small: 2 breaks, 3 recompiles\n" in out
     assert "original 2x `m.py:3`: `a print`\n" in out
     assert out.endswith("nothing to patch: the case ran as it is; diagnose tells why\n")
     told = json.loads(tool(*measure, "--format", "json", "clean.py")[1])

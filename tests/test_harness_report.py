@@ -138,12 +138,12 @@ def test_what_was_removed_and_what_remains() -> None:
         "removed 1x m.py:40: print is called",
         "remains 3 -> 1x m.py:28: a tensor if | <lambda>",  # the nearest line with this reason
         "new 2x n.py:1: new one",
+        "dropped frames 1 -> 0",
+        "removed 1x m.py:40: print is called",
         "recompiles 13 -> 13",
         "remains 13x m.py:3: forward: size mismatch",
         "recompile limit hits 13 -> 0",
         "removed 13x m.py:3: forward: size mismatch",
-        "dropped frames 1 -> 0",
-        "removed 1x m.py:40: print is called",
         "CUDA-graph skips 0 -> 13",
         "new 13x mutated inputs",
     ]

@@ -8,6 +8,7 @@ from typing import Any
 from patcher.diagnose.diagnosis import Diagnostic, GraphPair, Table
 from patcher.diagnose.figures import code
 from patcher.harness.measured import CaseResult, ProbeResult
+from patcher.words import many
 
 Figures = Mapping[str, Any]
 
@@ -32,7 +33,7 @@ def fused(case: CaseResult, probe: ProbeResult, title: str) -> Diagnostic:
     """The places that match, and the graphs before and after."""
     figures = probe.figures
     kind = "the forward of training" if figures["train"] else "inference"
-    graphs = _many(len(figures["graphs"]), "graph")
+    graphs = many(len(figures["graphs"]), "graph")
     return Diagnostic(
         probe.name,
         title,
@@ -45,10 +46,6 @@ def fused(case: CaseResult, probe: ProbeResult, title: str) -> Diagnostic:
         tables=(_graphs(figures["graphs"]),) if figures["graphs"] else (),
         graphs=tuple(_pair(case.name, graph) for graph in figures["graphs"]),
     )
-
-
-def _many(count: int, what: str) -> str:
-    return f"{count} {what}" + ("" if count == 1 else "es" if what.endswith("ch") else "s")
 
 
 def _match_row(match: Figures) -> tuple[str, ...]:
@@ -82,7 +79,7 @@ def _graphs(graphs: Iterable[Figures]) -> Table:
 
 def _pair(case: str, graph: Figures) -> GraphPair:
     where = f", from {graph['where']}" if graph["where"] else ""
-    counts = f"{graph['before']} operators before, {graph['after']} after, {_many(graph['matches'], 'match')}"
+    counts = f"{graph['before']} operators before, {graph['after']} after, {many(graph['matches'], 'match', 'matches')}"
     return GraphPair(f"{case}-graph-{graph['number']}", f"{counts}{where}", graph["text_before"], graph["text_after"])
 
 
@@ -93,7 +90,7 @@ def _conclusions(figures: Figures) -> list[str]:
         if places:
             count, now = sum(match["times"] for match in places), OPERATORS.get(switch)
             what = f"could be {code(now)}" if now else "is no operator of PyTorch's: only a device that has one gains"
-            told.append(f"{switch}: {_many(count, 'match')} at {_many(len(places), 'place')}, {what}.")
+            told.append(f"{switch}: {many(count, 'match', 'matches')} at {many(len(places), 'place')}, {what}.")
     told = [*told, _INDUCTOR] if told else ["None of the operators is written by hand in what is compiled."]
     own = ", ".join(f"{switch} {count}" for switch, count in figures["own"].items() if count)
     told += [f"PyTorch's own operator already: {own}."] if own else []

@@ -12,6 +12,7 @@ from patcher.diagnose.events import RESUMED, Event, Seen
 from patcher.diagnose.guards import Guard, parsed
 from patcher.diagnose.places import Place, Places
 from patcher.harness.measured import Origin
+from patcher.words import COUNTED
 
 Key = tuple[str, ...]
 _Function = tuple[str, str]  # file, name
@@ -53,20 +54,13 @@ class Group:
     @property
     def impact(self) -> Impact:
         """What it has cost."""
-        counted = {kind: sum(e.count for e in self.events if e.kind == kind) for kind in _KINDS}
+        counted = {kind: sum(e.count for e in self.events if e.kind == kind) for kind in COUNTED}
         return Impact(
-            breaks=counted["break"],
-            dropped_frames=counted["dropped"],
-            recompiles=counted["recompile"],
-            limit_hits=counted["limit"],
-            cudagraph_skips=counted["skip"],
+            **counted,
             launches=max(round(self.launches), 1) if self.launches else 0,
             calls=self.calls,
             compile_seconds=self.compile_seconds,
         )
-
-
-_KINDS = ("break", "dropped", "recompile", "limit", "skip")
 
 
 def groups(seen: Sequence[Seen], places: Places) -> tuple[Group, ...]:
@@ -99,9 +93,9 @@ def severity(group: Group, all_launches: int) -> Severity:
 
 
 def _key(event: Event, places: Places) -> Key:
-    if event.kind in ("break", "dropped"):
+    if event.kind in ("breaks", "dropped_frames"):
         return ("break", _blamed(event))
-    if event.kind == "skip":
+    if event.kind == "cudagraph_skips":
         return ("skip", re.sub(r"\d+", "N", event.reason))
     place = places.place(event.where)
     file = places.file(place.path) if place else None
@@ -183,7 +177,7 @@ class _Costs:
         """The group with what was charged to it."""
         seconds, follows = self._seconds.get(group.key), False
         if group.guards:
-            again = [event for event in group.events if event.kind == "recompile"]
+            again = [event for event in group.events if event.kind == "recompiles"]
             known = [self._compiled.get((event.case, event.where)) for event in again]
             pairs = [(event.count, each) for event, each in zip(again, known, strict=True) if each is not None]
             follows = all(map(_follows, group.events))

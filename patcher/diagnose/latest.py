@@ -13,6 +13,7 @@ from pathlib import Path
 
 from patcher.diagnose.diagnosis import Cause, Diagnosis, Impact
 from patcher.files.kept import user_folder
+from patcher.words import counts, many
 
 _SCHEMA = 1
 
@@ -94,24 +95,10 @@ def _located(cause: Cause, diagnosis: Diagnosis, files: Sequence[str]) -> Measur
 
 
 def _cost(impact: Impact) -> str:
-    """What it cost, as far as it cost anything: ``12 launches of 4 calls, 3 recompiles.``"""
-    counts = {
-        "break": impact.breaks,
-        "dropped frame": impact.dropped_frames,
-        "recompile": impact.recompiles,
-        "hit of the recompile limit": impact.limit_hits,
-        "skipped CUDA graph": impact.cudagraph_skips,
-        "launch": impact.launches,
-    }
-    parts = [_counted(count, what) for what, count in counts.items() if count]
-    if impact.compile_seconds:
-        parts.append(f"{impact.compile_seconds:.1f} s of compiling")
-    return f"{', '.join(parts)}." if parts else ""
-
-
-def _counted(count: int, what: str) -> str:
-    many = {"launch": "launches", "hit of the recompile limit": "hits of the recompile limit"}.get(what, f"{what}s")
-    return f"{count} {what if count == 1 else many}"
+    """What it cost, as far as it cost anything: ``3 recompiles, 12 launches.``"""
+    parts = [counts(impact), many(impact.launches, "launch", "launches") if impact.launches else ""]
+    parts.append(f"{impact.compile_seconds:.1f} s of compiling" if impact.compile_seconds else "")
+    return f"{', '.join(filter(None, parts))}." if any(parts) else ""
 
 
 def _path(root: str) -> Path:

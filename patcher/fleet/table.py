@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from patcher.fleet.row import ANSWERS, Row
-from patcher.report.markdown.blocks import NONE, decimal, many
+from patcher.report.markdown.blocks import NONE, decimal
+from patcher.words import many
 
 HEAD = ("model", "case", "mode", "what", "answer", "fixes", "breaks", "recompiles", "launches", "speedup", "MAE")
 TIMES = ("model", "case", "mode", "what", "eager ms", "compiled before", "compiled after", "speedup")

@@ -23,6 +23,7 @@ from patcher.newcase.trial import trial
 from patcher.newcase.values import building
 from patcher.patching.calls import FAILURE, OK, Told
 from patcher.run.program import no_notebook
+from patcher.words import many
 
 _LISTED = 5  # of each kind
 
@@ -97,10 +98,10 @@ def overview(program: str) -> Told:
     if not tree.files:
         return Told(FAILURE, err=("there is no Python file here; go to a model's repository, or see --help",))
     models, sites, cases = tree.outer(), _sites(tree), _cases(config, tree)
-    lines = [f"{_shown(root)}: {_many(len(tree.files), 'Python file')}", ""]
-    lines += _list(f"{_many(len(tree.models), 'model')} (classes with a forward)", [_model(tree, m) for m in models])
-    lines += _list(_many(len(sites), "place") + " that compile or set how", sites)
-    lines += _list(_many(len(cases), "case"), [f"{case.name}: {_shown(Path(case.file))}" for case in cases])
+    lines = [f"{_shown(root)}: {many(len(tree.files), 'Python file')}", ""]
+    lines += _list(f"{many(len(tree.models), 'model')} (classes with a forward)", [_model(tree, m) for m in models])
+    lines += _list(many(len(sites), "place") + " that compile or set how", sites)
+    lines += _list(many(len(cases), "case"), [f"{case.name}: {_shown(Path(case.file))}" for case in cases])
     lines += [_torch(), "", "Next:"]
     return Told(OK, "".join(f"{line}\n" for line in (*lines, *_next(program, tree, models, sites, cases))))
 
@@ -183,7 +184,3 @@ def _no_class(name: str, names: Sequence[str], chosen: Sequence[str]) -> str:
 def _shown(path: Path) -> str:
     here = Path.cwd()
     return str(path.absolute().relative_to(here)) if path.absolute().is_relative_to(here) else str(path)
-
-
-def _many(number: int, one: str) -> str:
-    return f"{number} {one}{'' if number == 1 else 's'}"

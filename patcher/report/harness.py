@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from patcher.harness.compare import TREES, Judgement, Verdict, as_much, speedup, within_noise
 from patcher.harness.measured import CaseResult, Counts, Figures, Recompile, Results, Site, Warm
+from patcher.words import COUNTED
 
 SCHEMA = 1
 
@@ -218,19 +219,12 @@ def _decimal(value: float | None) -> str:
 def changes(case: CaseResult, mode: str) -> list[Change]:
     """Return what became of breaks, recompiles and skips, by kind."""
     before, after = _compiled(case, mode)
-    kinds: tuple[tuple[str, Callable[[Figures], list[_Noted]]], ...] = (
-        ("breaks", lambda figures: _sites(figures.breaks)),
-        ("recompiles", lambda figures: _recompiles(figures.recompiles)),
-        ("recompile limit hits", lambda figures: _recompiles(figures.limit_hits)),
-        ("dropped frames", lambda figures: _sites(figures.dropped_frames)),
-        ("CUDA-graph skips", lambda figures: _sites(figures.cudagraph_skips)),
-    )
     found = []
-    for name, read in kinds:
-        old, new = read(before) if before else None, read(after) if after else None
+    for name, word in COUNTED.items():
+        old, new = (_noted(getattr(figures, name)) if figures else None for figures in (before, after))
         if old or new:
             was, now = (_NONE if some is None else str(sum(item.events for item in some)) for some in (old, new))
-            found.append(Change(f"{name} {was} -> {now}", tuple(_fates(old, new))))
+            found.append(Change(f"{word}s {was} -> {now}", tuple(_fates(old, new))))
     return found
 
 
@@ -241,12 +235,13 @@ def same_as(results: Results, case: CaseResult, mode: str) -> str:
     return first if found and found == changes(case, first) else ""
 
 
-def _sites(items: Iterable[Site]) -> list[_Noted]:
-    return [_Noted(item.where, item.reason, item.count) for item in items]
-
-
-def _recompiles(items: Iterable[Recompile]) -> list[_Noted]:
-    return [_Noted(item.where, f"{item.function}: {item.guard}".rstrip(": "), item.count) for item in items]
+def _noted(items: Iterable[Site | Recompile]) -> list[_Noted]:
+    return [
+        _Noted(item.where, item.reason, item.count)
+        if isinstance(item, Site)
+        else _Noted(item.where, f"{item.function}: {item.guard}".rstrip(": "), item.count)
+        for item in items
+    ]
 
 
 def _fates(before: list[_Noted] | None, after: list[_Noted] | None) -> Iterator[Fate]:

@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Iterable
 
 from patcher.diagnose.diagnosis import Diagnosis
-from patcher.harness.measured import Results, Tree
+from patcher.harness.measured import Counts, Results, Tree
+from patcher.words import COUNTED, counts, many
 
 
 def verdict(diagnosis: Diagnosis) -> str:
@@ -22,7 +23,7 @@ def verdict(diagnosis: Diagnosis) -> str:
         return "No cause was found." if diagnosis.problems else "No graph break, recompile or skip was seen."
     fates = Counter(cause.fate for cause in diagnosis.causes)
     count, unknown = len(diagnosis.causes), fates["unknown"]
-    sentences = [f"{count} cause{'' if count == 1 else 's'}."]
+    sentences = [f"{many(count, 'cause')}."]
     if count > unknown:
         sentences.append(f"With the fixes {_are(fates['removed'])} gone and {_are(fates['remains'])} left.")
     sentences += _unknown(diagnosis, count, unknown)
@@ -57,14 +58,11 @@ def ran_compiled(results: Results | None, *trees: Tree) -> bool:
 
 
 def _events(results: Results | None) -> str:
-    """What the original, compiled, has counted: ``breaks: 3, recompiles: 2``."""
-    names = ("breaks", "dropped frames", "recompiles", "recompile-limit hits", "CUDA-graph skips")
-    counts = [
+    """What the original, compiled, has counted: ``3 breaks, 2 recompiles``."""
+    found = [
         variant.figures.counts
         for case in (results.cases if results else ())
         for variant in case.variants
         if variant.figures and (variant.tree, variant.kind) == ("original", "compiled")
     ]
-    rows = [(c.breaks, c.dropped_frames, c.recompiles, c.limit_hits, c.cudagraph_skips) for c in counts]
-    sums = [sum(row[i] for row in rows) for i in range(len(names))]
-    return ", ".join(f"{name}: {count}" for name, count in zip(names, sums, strict=True) if count)
+    return counts(Counts(**{name: sum(getattr(one, name) for one in found) for name in COUNTED}))

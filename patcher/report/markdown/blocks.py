@@ -137,11 +137,6 @@ def paragraphs(text: str) -> Iterator[str]:
     return (paragraph for paragraph in text.split("\n\n") if paragraph.strip())
 
 
-def many(number: int, one: str, more: str = "") -> str:
-    """``1 break``, ``2 breaks``."""
-    return f"{number} {one if number == 1 else more or one + 's'}"
-
-
 def decimal(value: float | None) -> str:
     """With three digits or so; a dash for what is not known."""
     if value is None:

@@ -15,7 +15,6 @@ from patcher.report.markdown.blocks import (
     decimal,
     inline,
     link,
-    many,
     paragraphs,
     points,
     prose,
@@ -24,6 +23,7 @@ from patcher.report.markdown.blocks import (
 )
 from patcher.report.recommending import APPLIES, FATES, steps
 from patcher.report.recommending import stays as left
+from patcher.words import counts, many
 
 _GUARDED = ("recompilation", "dynamic shape")  # the reason is a guard, hence code
 
@@ -69,14 +69,7 @@ def _cause(cause: Cause, told: dict[str, int]) -> Blocks:
 
 def impact(cost: Impact) -> str:
     """``24 breaks, 13 recompiles; 247 launches in a pass of 13 calls; 21.5 s of compiling``."""
-    events = (
-        (cost.breaks, "break"),
-        (cost.dropped_frames, "dropped frame"),
-        (cost.recompiles, "recompile"),
-        (cost.limit_hits, "recompile limit hit"),
-        (cost.cudagraph_skips, "CUDA-graph skip"),
-    )
-    parts = [", ".join(many(number, name) for number, name in events if number)]
+    parts = [counts(cost)]
     if cost.launches:
         calls = f" in a pass of {many(cost.calls, 'call')}" if cost.calls else ""
         parts.append(many(cost.launches, "launch", "launches") + calls)

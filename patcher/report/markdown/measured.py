@@ -31,7 +31,6 @@ from patcher.report.markdown.blocks import (
     code,
     decimal,
     inline,
-    many,
     page,
     point,
     points,
@@ -41,6 +40,7 @@ from patcher.report.markdown.blocks import (
     table,
 )
 from patcher.report.recommending import compared
+from patcher.words import COUNTED, counts, many
 
 _LISTED = 5  # of each kind, where a report is to be short
 
@@ -73,17 +73,11 @@ def _tried(item: Tried) -> tuple[str, ...]:
     )
 
 
-def _totals(before: Totals | None, after: Totals | None) -> Iterator[tuple[str, str, str]]:
-    names = ("breaks", "recompiles", "recompile limit hits", "dropped frames", "CUDA-graph skips")
-
-    def figures(totals: Totals | None) -> tuple[str, ...]:
-        if totals is None:
-            return (NONE,) * (len(names) + 2)
-        counts = (totals.breaks, totals.recompiles, totals.limit_hits, totals.dropped_frames, totals.cudagraph_skips)
-        return (*(str(number) for number in counts), str(totals.launches), decimal(totals.warm_ms))
-
-    rows = (*names, "launches in one pass", "warm ms of one pass")
-    yield from zip(rows, figures(before), figures(after), strict=True)
+def _totals(*states: Totals | None) -> Iterator[tuple[str, ...]]:
+    for name in COUNTED:
+        yield f"{COUNTED[name]}s", *(NONE if one is None else str(getattr(one, name)) for one in states)
+    yield "launches in one pass", *(NONE if one is None else str(one.launches) for one in states)
+    yield "warm ms of one pass", *(NONE if one is None else decimal(one.warm_ms) for one in states)
 
 
 def performance(diagnosis: Diagnosis) -> Blocks:
@@ -142,12 +136,8 @@ def as_it_is(results: Results) -> tuple[str, bool]:
                 told = ended(broken or compiled)
                 lines += [*point(f"{case.name}: {told}"), *(point(f"hint: {hint(told)}", 1) if hint(told) else ())]
                 continue
-            counts = compiled.figures.counts
-            some = [(counts.breaks, "graph break"), (counts.recompiles, "recompile")]
-            some += [(counts.dropped_frames, "dropped frame"), (counts.cudagraph_skips, "CUDA-graph skip")]
             named = f"{case.name} [{mode}]" if len(results.modes) > 1 else case.name
-            told = ", ".join(many(count, noun) for count, noun in some if count)
-            lines += point(f"{named}: {told or 'no graph breaks and no recompiles'}")
+            lines += point(f"{named}: {counts(compiled.figures.counts) or 'no breaks and no recompiles'}")
             alone = replace(case, variants=tuple(one for one in case.variants if one.tree == "original"))
             lines += _changes(alone, mode, 2 * _LISTED)
     return page([lines]), runs
