@@ -49,11 +49,14 @@ def model(folder: Path, name: str = "one", **cases: str) -> Path:
         ("mdoel = 1", "unknown key 'mdoel' (did you mean 'model'?)"),
         ("[[model]]\nname = 'a'", "needs either a path or a package"),
         ("[[model]]\npath = 'a'\npackage = 'b'", "needs either a path or a package"),
-        ("[[model]]\npath = 'a'\ndo = ['tests']", "do must be a list of scan, test, diagnose, prove, not ['tests']"),
+        (
+            "[[model]]\npath = 'a'\ndo = ['tests']",
+            "do of model 'a' must be a list of scan, test, diagnose, prove, not ['tests']",
+        ),
         ("quick = 1\n[[model]]\npath = 'a'", "quick must be true or false, not 1"),
         ("time-limit = 0\n[[model]]\npath = 'a'", "time-limit must be a positive number of seconds"),
         ("[[model]]\npath = 'x/a'\n[[model]]\npath = 'y/a'", "two models are called 'a'"),
-        ("[[model]]\npath = 'a'\ncase = ['b']", "unknown key 'case' (did you mean 'cases'?)"),
+        ("[[model]]\npath = 'a'\ncase = ['b']", "unknown key 'case' of model 'a' (did you mean 'cases'?)"),
         ("[[model]", "is not valid TOML"),
     ],
 )

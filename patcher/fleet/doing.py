@@ -164,8 +164,8 @@ def _request(job: Job) -> Request:
         modes=(job.mode,),
         backend=wish.backend,
         quick=wish.quick,
-        seconds=wish.seconds,
-        memory=wish.memory,
+        seconds=wish.time_limit,
+        memory=wish.memory_limit,
         tolerance=wish.tolerance,
     )
 
