@@ -510,6 +510,7 @@ WALLS: dict[str, set[str]] = {
         "patcher.report.diagnosis_markdown",
         "patcher.report.fitted",
         "patcher.report.page",
+        "patcher.report.verdict",
         "patcher.settings",
     },
     "patcher.measuring.measure": {

@@ -262,7 +262,7 @@ def test_a_report_shows_the_call_as_it_is_typed(
     seen: list[Sequence[str]] = []
     patching, diagnosing = (importlib.import_module(f"patcher.cli.{name}") for name in ("patching", "diagnosing"))
     monkeypatch.setattr(patching, "test", lambda *given: seen.append(given[3]) or calls.Told(0))
-    monkeypatch.setattr(diagnosing, "report", lambda *given: seen.append(given[3].command) or calls.Told(0))
+    monkeypatch.setattr(diagnosing, "report", lambda *given: seen.append(given[2].command.split()) or calls.Told(0))
     spelled = SimpleNamespace(name="fix_compile")
     monkeypatch.setattr(sys.modules["__main__"], "__spec__", spelled)
     monkeypatch.setattr(sys, "argv", ["fix_compile", word, "m.py"])

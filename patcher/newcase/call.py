@@ -45,18 +45,12 @@ class Asked:
 def case(asked: Asked) -> Told:
     """Write a first case. Exit status: 0, also with blanks; 2 when there is no such model or the file is there."""
     path, _, name = asked.model.rpartition(":") if ":" in asked.model else (asked.model, "", "")
-    file = Path(path).absolute()
-    tree = _tree(path)
-    if why := no_notebook(path):
+    tree, model = _tree(path), None
+    if not (why := no_notebook(path)):
+        model, why = _chosen(tree, Path(path).absolute(), name)
+        why = f"{path}: error: {why}"
+    if model is None:
         return Told(FAILURE, err=(why,))
-    if not file.is_file() or file.suffix != ".py":
-        return Told(FAILURE, err=(f"{path}: error: there is no such .py file; write it as path/to/model.py:Class",))
-    found = [seen for seen in tree.classes(file) if tree.method(seen, "forward")]
-    names = [seen.name for seen in found]
-    chosen = [seen for seen in found if seen.name == name] if name else [s for s in tree.outer() if s.path == file]
-    if not chosen or len(chosen) > 1:
-        return Told(FAILURE, err=(f"{path}: error: {_no_class(name, names, [seen.name for seen in chosen])}",))
-    model = chosen[0]
     made = building(tree, model)
     given = inputs(tree, model, made)
     result, once = (written(tree, model, made, given, twice) for twice in (bool(asked.python), False))
@@ -80,6 +74,21 @@ def case(asked: Asked) -> Told:
             ran = trial(target.absolute(), path, asked.python)
         lines.insert(-1, f"{target}: {ran}")
     return Told(OK, f"{target}\n", tuple(lines))
+
+
+def _chosen(tree: Tree, file: Path, name: str) -> tuple[Seen | None, str]:
+    """The class of that name in a file, without a name the only one that no other builds; or why there is none."""
+    if not file.is_file() or file.suffix != ".py":
+        return None, "there is no such .py file; write it as path/to/model.py:Class"
+    found = [seen for seen in tree.classes(file) if tree.method(seen, "forward")]
+    if not found:
+        return None, "no class in it has a forward"
+    chosen = [seen for seen in found if seen.name == name] if name else [s for s in tree.outer() if s.path == file]
+    if len(chosen) == 1:
+        return chosen[0], ""
+    if name:
+        return None, f"no class {name!r} with a forward{nearest(name, [seen.name for seen in found])}"
+    return None, f"which class? {', '.join(s.name for s in chosen or found)}: write it as path/to/model.py:Class"
 
 
 def kept(model: str) -> Path | None:
@@ -171,14 +180,6 @@ def _told(result: Written, target: str, asked: Asked, path: str) -> list[str]:
         then = "then" if result.blanks else "next"
         lines.append(f"{then}: {asked.program} optimize --case {case_file} {given}")
     return lines
-
-
-def _no_class(name: str, names: Sequence[str], chosen: Sequence[str]) -> str:
-    if not names:
-        return "no class in it has a forward"
-    if name:
-        return f"no class {name!r} with a forward{nearest(name, names)}"
-    return f"which class? {', '.join(chosen or names)}: write it as path/to/model.py:Class"
 
 
 def _shown(path: Path) -> str:
