@@ -10,14 +10,13 @@ from itertools import islice, takewhile
 from typing import Any
 
 from patcher.edit.spans import rewritten, says, targets_of
-from patcher.edit.suppress import Ignore, Ignores, Suppressions, means, suppressions
+from patcher.edit.suppress import OF_COMMENTS, Ignore, Ignores, Suppressions, means, of_comments, suppressions
 from patcher.facts import Facts
 from patcher.facts.checks.caught import Caught
 from patcher.facts.compiling.in_force import InForce
 from patcher.facts.project.index import Project, summarise
 from patcher.facts.running.frequency import Frequency, Often, Reach
 from patcher.facts.zones.scripting import Scripting
-from patcher.files import ignores
 from patcher.files.lines import line_length, split_lines
 from patcher.measuring.observed import UNSEEN, Observed, Span, span_of
 from patcher.results import Bug, PatchResult, Reported
@@ -201,8 +200,8 @@ def _with_measured(proven: list[Found], seen: list[Found], known: Mapping[Span, 
 
     Where source tells of a fix for a statement, nothing else is made of that.
     """
-    yield from (f for f in seen if f.rule in ignores.OF_COMMENTS)  # what only they silence is silenced
-    proven, seen = ([f for f in some if f.rule not in ignores.OF_COMMENTS] for some in (proven, seen))
+    yield from (f for f in seen if f.rule in OF_COMMENTS)  # what only they silence is silenced
+    proven, seen = ([f for f in some if f.rule not in OF_COMMENTS] for some in (proven, seen))
     fixed = {id(t) for f in proven if f.finding.fix for e in f.finding.fix.edits for t in targets_of(e)}
     more = {(f.rule.code, id(f.finding.node)): f for f in seen}
     for f in proven:
@@ -337,7 +336,7 @@ def _of_comments(
 
     told = []
     complete = all(rule.code in active or rule.switch or _settled(rule, settings) for rule in every)
-    for rule, finding in ignores.findings(quiet, every, active, complete, used, text):
+    for rule, finding in of_comments(quiet, every, active, complete, used, text):
         line = line_of(finding)
         by = frozenset(i for i in quiet.covering(rule.code, rule.name, line, line) if i.names is not None)
         told.append(Found(rule, finding, bool(by), "", Reach(Often.UNKNOWN), by=by))

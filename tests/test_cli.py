@@ -26,10 +26,10 @@ from patcher.cli import showing
 from patcher.cli.words import OTHERS, PAGES, SPELLED, split
 from patcher.diagnose.diagnosing import Diagnosed
 from patcher.files.kept import default_folder
-from patcher.files.newer import needed
-from patcher.files.reverse import without_patch
+from patcher.files.restore import without_patch
 from patcher.measuring import measure
 from patcher.patching import calls
+from patcher.patching.share import needed
 from patcher.report.diagnosis_markdown import diagnosis_markdown
 from patcher.run.program import no_notebook
 from patcher.version import VERSION
@@ -1045,9 +1045,9 @@ def test_syntax_of_a_newer_python(tool: Run, tmp_path: Path) -> None:
     ],
 )
 def test_what_a_line_needs(monkeypatch: pytest.MonkeyPatch, line: str, version: tuple[int, int] | None) -> None:
-    monkeypatch.setattr("patcher.files.newer.sys.version_info", (3, 10, 0))
+    monkeypatch.setattr("patcher.patching.share.sys.version_info", (3, 10, 0))
     assert needed(f"a = '\u2028'\n{line}\n", SyntaxError("invalid syntax", ("m.py", 2, 1, line))) == version
-    monkeypatch.setattr("patcher.files.newer.sys.version_info", (3, 14, 0))
+    monkeypatch.setattr("patcher.patching.share.sys.version_info", (3, 14, 0))
     assert needed(f"a = 1\n{line}\n", SyntaxError("invalid syntax", ("m.py", 2, 1, line))) is None
 
 

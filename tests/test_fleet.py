@@ -10,16 +10,13 @@ import pytest
 
 from patcher.config import ConfigError
 from patcher.fleet.call import FORMATS, Asked, fleet
+from patcher.fleet.doing import proved
 from patcher.fleet.jobs import jobs_of
-from patcher.fleet.kept import Kept
 from patcher.fleet.local import Process
 from patcher.fleet.manifest import Manifest, load
-from patcher.fleet.markdown import fleet_markdown
-from patcher.fleet.places import Places
-from patcher.fleet.row import Job, Row, from_json, of, to_json
-from patcher.fleet.slots import Begun, Done, FleetError, run
-from patcher.fleet.table import Fleet, versions
-from patcher.fleet.told import proved
+from patcher.fleet.row import Job, Kept, Row, from_json, of, to_json
+from patcher.fleet.slots import Begun, Done, FleetError, Places, run
+from patcher.fleet.table import Fleet, fleet_markdown, versions
 from patcher.search.verdict import Pair, Verdict
 from rules import load_rules
 from tests.toy import SlowCall

@@ -23,7 +23,7 @@ from patcher.finding import find
 from patcher.rule import Code, Example, Finding, Fix, NearMiss, Replace, Rule, Where
 from patcher.selftest import call, executing, records
 from patcher.selftest.executing import Interpreter, execute, interpreter
-from patcher.selftest.measured import Measured, measured
+from patcher.selftest.records import Measured, measured
 from patcher.selftest.verdicts import judged, tried_example
 from patcher.settings import Settings
 

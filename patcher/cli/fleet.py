@@ -19,9 +19,8 @@ from patcher.cli.showing import program_words
 from patcher.fleet.call import FORMATS, Asked, fleet
 from patcher.fleet.local import Process
 from patcher.fleet.manifest import DOINGS, load
-from patcher.fleet.places import Places, here
 from patcher.fleet.row import Job
-from patcher.fleet.slots import Begun, Event
+from patcher.fleet.slots import Begun, Event, Places, here
 from patcher.patching import calls
 from patcher.rule import Rule
 

@@ -17,9 +17,9 @@ from patcher.cli.showing import asks, colour, measuring, program, program_words,
 from patcher.cli.words import OTHERS, SPELLED, is_word
 from patcher.config import FORMATS, Config, ConfigError, load, nearest
 from patcher.described import described
+from patcher.edit.suppress import OF_COMMENTS
 from patcher.files.backup import Store, project_root
 from patcher.files.discover import Exclude, missing
-from patcher.files.ignores import OF_COMMENTS
 from patcher.files.kept import default_folder
 from patcher.harness.processes import Event
 from patcher.harness.scratch import scratch
@@ -38,7 +38,7 @@ from patcher.report.text import coloured
 from patcher.results import FileResult
 from patcher.rule import Rule
 from patcher.run.program import no_notebook
-from patcher.selftest.measured import measured
+from patcher.selftest.records import measured
 from patcher.settings import Settings
 from patcher.version import VERSION
 

@@ -21,7 +21,7 @@ from patcher.report.diagnosis_json import diagnosis_json
 from patcher.report.diagnosis_markdown import diagnosis_markdown
 from patcher.report.fitted import fitted
 from patcher.report.page import page
-from patcher.report.verdict import ran_compiled
+from patcher.report.recommending import ran_compiled
 from patcher.settings import Settings
 from patcher.words import many
 

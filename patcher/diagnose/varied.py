@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from patcher.diagnose.diagnosis import Diagnostic
-from patcher.diagnose.figures import code
 from patcher.diagnose.guards import Guard, parsed
 from patcher.diagnose.guards import told as about
+from patcher.diagnose.timings import code
 from patcher.harness.measured import CaseResult, ProbeResult
 
 Figures = Mapping[str, Any]

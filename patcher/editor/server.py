@@ -17,8 +17,7 @@ from patcher.config import ConfigError
 from patcher.diagnose import latest
 from patcher.editor.actions import APPLY, Actions, Document
 from patcher.editor.folder import Folder, Look, folder_root
-from patcher.editor.pages import page
-from patcher.editor.protocol import FIX_ALL, Abilities, diagnostics
+from patcher.editor.protocol import FIX_ALL, Abilities, diagnostics, page
 from patcher.files.lines import split_lines
 from patcher.rule import Rule
 from patcher.version import VERSION

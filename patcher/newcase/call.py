@@ -6,6 +6,7 @@ import contextlib
 import importlib.metadata
 import os
 import shlex
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,15 +16,44 @@ from patcher.diagnose.sites import compile_sites
 from patcher.files.backup import project_root
 from patcher.files.discover import Exclude
 from patcher.files.source import SourceError, read
+from patcher.harness import plan
 from patcher.harness.cases import Case, CaseError, as_case, find
+from patcher.harness.measured import ResultsError, from_json
+from patcher.harness.processes import RunError
+from patcher.harness.run import run
+from patcher.measuring.measure import need_torch
 from patcher.newcase.inputs import inputs
 from patcher.newcase.text import Written, file_for, written
 from patcher.newcase.tree import Seen, Tree
-from patcher.newcase.trial import trial
 from patcher.newcase.values import building
 from patcher.patching.calls import FAILURE, OK, Told
 from patcher.run.program import no_notebook
 from patcher.words import many
+
+_SECONDS = 120.0  # a published size on a CPU may take longer; a first case is to be small
+
+
+def trial(file: Path, model: str, python: str) -> str:
+    """What one run of the case says: ``it runs: ...``, or why it does not, in one line. ``model``: where imports start.
+
+    Nothing is compiled.
+    """
+    options = plan.Options(paths=(model,), quick=True, alone=True, eager_untimed=True, seconds=_SECONDS)
+    try:
+        need_torch(python)
+        with tempfile.TemporaryDirectory(prefix="fix-compile-") as folder:
+            results = from_json(run(plan.write(Path(folder), (), [Case(file.stem, str(file))], options), python))
+    except (RunError, ResultsError, OSError) as error:
+        return f"not run: {error}"
+    original = results.cases[0].variant("original", "eager")
+    if original.status == "timeout":
+        return f"it did not finish in {_SECONDS:.0f} s; use smaller sizes"
+    if original.figures is None:
+        return f"it does not run: {original.message or original.status}"
+    kind = "training" if results.cases[0].train else "inference"
+    calls = len(original.figures.settled)
+    return f"it runs ({kind}, {calls} call{'s' * (calls != 1)}, {original.figures.cold_seconds:.2g} s eager)"
+
 
 _LISTED = 5  # of each kind
 

@@ -10,8 +10,7 @@ from pathlib import Path
 
 from patcher.config import Config, load
 from patcher.files import backup
-from patcher.files.backup import Store
-from patcher.files.manifest import Manifest
+from patcher.files.backup import Manifest, Store
 from patcher.files.restore import Restored, altered
 from patcher.report import REPORTS, Outcome
 from patcher.report.diff import coloured, file_diff

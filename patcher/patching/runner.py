@@ -12,11 +12,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from patcher.files.discover import Exclude, discover
+from patcher.files.discover import Exclude, discover, surroundings
 from patcher.patching.parallel import in_order, run_shares
 from patcher.patching.reuse import Known, Reuse
 from patcher.patching.share import KEPT_SOURCE_BYTES, Answer, Share, Steps, Summary
-from patcher.patching.surroundings import surroundings
 from patcher.results import FileResult
 from patcher.rule import Rule
 from patcher.settings import Settings

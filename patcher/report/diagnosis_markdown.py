@@ -9,10 +9,8 @@ from patcher.report.markdown.blocks import Blocks, block, inline, page, points, 
 from patcher.report.markdown.causes import cause_sections, stays, to_do
 from patcher.report.markdown.measured import earned, performance
 from patcher.report.markdown.remarks import configuration, experiments, remarks
-from patcher.report.reading import READING
-from patcher.report.recommending import commands
-from patcher.report.sections import TITLES
-from patcher.report.verdict import ran_compiled, verdict
+from patcher.report.recommending import commands, ran_compiled, verdict
+from patcher.report.sections import READING, TITLES
 
 
 def diagnosis_markdown(diagnosis: Diagnosis) -> str:
