@@ -85,6 +85,7 @@ WALLS: dict[str, set[str]] = {
     },
     "patcher.patching.check": {
         "patcher.config",
+        "patcher.files.source",
         "patcher.files.backup",
         "patcher.files.baseline",
         "patcher.files.git",
@@ -634,6 +635,7 @@ WALLS: dict[str, set[str]] = {
     "patcher.patching.calls": {
         "patcher.files.backup",
         "patcher.config",
+        "patcher.files.source",
         "patcher.report",
         "patcher.files.restore",
         "patcher.results",

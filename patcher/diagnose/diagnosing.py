@@ -419,7 +419,7 @@ class Whole:
         loaded = {file for one in self.state.after for file in one.figures.loaded}
         names = loaded | {where.partition(" in ")[0].rpartition(":")[0] for where in (*broke, *stacks, *origins)}
         paths = filter(None, map(self.places.path, sorted(names)))
-        ran = {self.places.shown(path): frozenset[int]() for path in paths}
+        ran = {self.places.shown(path) for path in paths}
         return fine(self._sources(), ran, broke, shown=self.places.shown, project=self.analysis.project)
 
 

@@ -110,12 +110,8 @@ def restore(store: Store, run: str | None = None, edited: Edited = "refuse") -> 
             if int(other.run) > int(manifest.run) and other.state != "restored" and saved.outcome != "left alone"
         }
         users = {saved.path: other.run for other in runs if other.run != manifest.run for saved in other.made}
-        shared: list[tuple[str, str]] = []
-        restored: list[str] = []
-        already: list[str] = []
-        refused: list[tuple[str, str]] = []
-        kept: list[str] = []
-        separable: list[str] = []
+        restored, already, kept, separable = list[str](), list[str](), list[str](), list[str]()
+        shared, refused = list[tuple[str, str]](), list[tuple[str, str]]()
         for saved in sorted(manifest.files, key=lambda saved: saved.created):  # what uses a new file comes first
             path = str(store.file(saved))
             atomic.remove_leftovers(os.path.dirname(path), manifest.run)
@@ -127,17 +123,14 @@ def restore(store: Store, run: str | None = None, edited: Edited = "refuse") -> 
             try:
                 (restored if _put_back(store, manifest, saved, edited, kept) else already).append(path)
             except atomic.ReplaceError as error:
-                again = (
-                    f" (run {later[saved.path]} patched it again: restore that one first)"
-                    if saved.path in later
-                    else ""
-                )
+                run = later.get(saved.path)
+                again = f" (run {run} patched it again: restore that one first)" if run else ""
                 refused.append((path, f"{error}{again}"))
                 separable += [path] if isinstance(error, _SeparableError) else []
         if not refused:
             store.save(manifest.with_state("restored"))
-    done = Restored(manifest.run, tuple(restored), tuple(already), tuple(refused), tuple(kept), tuple(separable))
-    return replace(done, shared=tuple(shared))
+    lists = (restored, already, refused, kept, separable, shared)
+    return Restored(manifest.run, *map(tuple, lists))  # type: ignore[arg-type]
 
 
 def altered(store: Store, within: Sequence[str]) -> tuple[Altered, ...]:

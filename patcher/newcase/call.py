@@ -15,7 +15,7 @@ from patcher.config import Config, ConfigError, load, nearest
 from patcher.diagnose.sites import compile_sites
 from patcher.files.backup import project_root
 from patcher.files.discover import Exclude
-from patcher.files.source import SourceError, read
+from patcher.files.source import SourceError, read, shown
 from patcher.harness import plan
 from patcher.harness.cases import Case, CaseError, as_case, find
 from patcher.harness.measured import ResultsError, from_json
@@ -137,10 +137,10 @@ def overview(program: str) -> Told:
     if not tree.files:
         return Told(FAILURE, err=("there is no Python file here; go to a model's repository, or see --help",))
     models, sites, cases = tree.outer(), _sites(tree), _cases(config, tree)
-    lines = [f"{_shown(root)}: {many(len(tree.files), 'Python file')}", ""]
-    lines += _list(f"{many(len(tree.models), 'model')} (classes with a forward)", [_model(tree, m) for m in models])
+    lines = [f"{shown(root)}: {many(len(tree.files), 'Python file')}", ""]
+    lines += _list(f"{many(len(tree.models), 'model')} (classes with a forward)", [_model(m) for m in models])
     lines += _list(many(len(sites), "place") + " that compile or set how", sites)
-    lines += _list(many(len(cases), "case"), [f"{case.name}: {_shown(Path(case.file))}" for case in cases])
+    lines += _list(many(len(cases), "case"), [f"{case.name}: {shown(case.file)}" for case in cases])
     lines += [_torch(), "", "Next:"]
     return Told(OK, "".join(f"{line}\n" for line in (*lines, *_next(program, tree, models, sites, cases))))
 
@@ -148,13 +148,13 @@ def overview(program: str) -> Told:
 def _next(program: str, tree: Tree, models: Sequence[Seen], sites: Sequence[str], cases: Sequence[Case]) -> list[str]:
     commands = [(f"{program} check", "what is to fix, from the source alone")]
     if cases:
-        file = shlex.quote(_shown(Path(cases[0].file)))
+        file = shlex.quote(shown(cases[0].file))
         commands += [(f"{program} optimize --case {file} .", "make it faster, or hear that compiling does not pay")]
         commands += [(f"{program} diagnose --case {file} .", "what costs, where, and the fix")]
     elif models:
         run = shlex.quote(sites[0].partition(":")[0]) if sites else "PROGRAM.py"
         commands += [(f"{program} optimize -- python {run}", "make your program faster, measured against eager")]
-        model = shlex.quote(_model(tree, models[0]))
+        model = shlex.quote(_model(models[0]))
         commands += [(f"{program} case {model}", "without a program: how the model is built and called")]
     else:
         commands += [(f"{program} diff", "the changes; writes nothing"), (f"{program} --help", "all that there is")]
@@ -171,7 +171,7 @@ def _sites(tree: Tree) -> list[str]:
     texts = []
     for file in tree.naming("compile", "dynamo", "inductor"):
         try:
-            texts.append((_shown(file), read(str(file)).text))
+            texts.append((shown(file), read(str(file)).text))
         except SourceError:
             continue
     return [f"{site.where}: {site.call}" for site in compile_sites(texts)]
@@ -186,8 +186,8 @@ def _cases(config: Config, tree: Tree) -> tuple[Case, ...]:
     return tuple({case.file: case for case in found}.values())
 
 
-def _model(tree: Tree, seen: Seen) -> str:
-    return f"{_shown(seen.path)}:{seen.name}"
+def _model(seen: Seen) -> str:
+    return f"{shown(seen.path)}:{seen.name}"
 
 
 def _list(title: str, items: Sequence[str]) -> list[str]:
@@ -210,8 +210,3 @@ def _told(result: Written, target: str, asked: Asked, path: str) -> list[str]:
         then = "then" if result.blanks else "next"
         lines.append(f"{then}: {asked.program} optimize --case {case_file} {given}")
     return lines
-
-
-def _shown(path: Path) -> str:
-    here = Path.cwd()
-    return str(path.absolute().relative_to(here)) if path.absolute().is_relative_to(here) else str(path)

@@ -14,10 +14,11 @@ from patcher.files import baseline
 from patcher.files.backup import Store
 from patcher.files.baseline import BaselineError
 from patcher.files.git import GitError, commit_of, git, top_of, untracked
+from patcher.files.source import shown
 from patcher.harness.processes import Progress
 from patcher.measuring.budget import BudgetError, LockError, compared, recorded
 from patcher.measuring.measure import Request
-from patcher.patching.calls import FAILURE, INTERRUPTED, OK, Told, complaints, shown, verify
+from patcher.patching.calls import FAILURE, INTERRUPTED, OK, Told, complaints, verify
 from patcher.report import Outcome
 from patcher.results import FileResult, Reported
 

@@ -6,19 +6,17 @@ on. ``selftest/torch-VERSION.json`` holds what came of each rule on that version
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import importlib.metadata
 import json
 import os
 import re
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from patcher.files.kept import user_folder
+from patcher.files.kept import read_json, user_folder, write_json
 from patcher.rule import Rule
 from patcher.selftest.executing import PROGRAM, Interpreter
 
@@ -103,12 +101,12 @@ class Records:
 
     def read(self, request: Json) -> Json | None:
         """The record of this request, if there is one."""
-        found = _read(self._path(request))
+        found = read_json(self._path(request))
         return found if found is not None and ("error" in found or "difference" in found) else None
 
     def write(self, request: Json, record: Json) -> None:
         """Keep a record; a folder that cannot be written is no reason to fail."""
-        _write(self._path(request), record)
+        write_json(self._path(request), record)
 
     def _path(self, request: Json) -> Path:
         text = json.dumps([*self._made_by, request], sort_keys=True)
@@ -118,31 +116,15 @@ class Records:
 
 def results(torch: str) -> Mapping[str, Json]:
     """What came of each rule, by its code, on this version of torch."""
-    document = _read(_results_path(torch)) or {}
+    document = read_json(_results_path(torch)) or {}
     rules = document.get("rules")
     return {c: r for c, r in rules.items() if isinstance(r, dict)} if isinstance(rules, dict) else {}
 
 
 def keep_results(torch: str, told: Iterable[tuple[str, Json]]) -> None:
     """Keep what came of these rules; what is kept of others stays."""
-    _write(_results_path(torch), {"torch": torch, "rules": {**results(torch), **dict(told)}})
+    write_json(_results_path(torch), {"torch": torch, "rules": {**results(torch), **dict(told)}})
 
 
 def _results_path(torch: str) -> Path:
     return folder() / f"torch-{re.sub(r'[^A-Za-z0-9.+_-]', '_', torch)}.json"
-
-
-def _read(path: Path) -> Json | None:
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return found if isinstance(found, dict) else None
-
-
-def _write(path: Path, value: Json) -> None:
-    with contextlib.suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False, encoding="utf-8") as file:
-            json.dump(value, file)
-        Path(file.name).replace(path)
