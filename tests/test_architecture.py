@@ -107,16 +107,15 @@ WALLS: dict[str, set[str]] = {
     "patcher.files.kept": set(),
     "patcher.patching.reuse": {"patcher.files.kept", "patcher.patching.share", "patcher.files.source", *TYPES},
     "patcher.patching.share": {"patcher.files.lines", "patcher.files.source", *TYPES},
-    "patcher.patching.parallel": {"patcher.patching.share", "patcher.results"},
     "patcher.patching.runner": {
         "patcher.edit.engine",
-        "patcher.finding",
-        "patcher.patching.reuse",
         "patcher.facts",
-        "patcher.patching.parallel",
-        "patcher.patching.share",
         "patcher.files.discover",
         "patcher.files.source",
+        "patcher.finding",
+        "patcher.patching.reuse",
+        "patcher.patching.share",
+        "patcher.results",
         *TYPES,
     },
     "patcher.report": {"patcher.files.lines", "patcher.results", "patcher.version"},
@@ -161,7 +160,7 @@ WALLS: dict[str, set[str]] = {
     "patcher.diagnose.varied": {
         "patcher.diagnose.diagnosis",
         "patcher.diagnose.timings",
-        "patcher.diagnose.guards",
+        "patcher.diagnose.groups",
         "patcher.harness.measured",
     },
     "patcher.diagnose.timings": {"patcher.diagnose.diagnosis", "patcher.harness.compare", "patcher.harness.measured"},
@@ -357,15 +356,12 @@ WALLS: dict[str, set[str]] = {
     "patcher.diagnose.groups": {
         "patcher.diagnose.diagnosis",
         "patcher.diagnose.events",
-        "patcher.diagnose.guards",
         "patcher.diagnose.places",
         "patcher.harness.measured",
     },
-    "patcher.diagnose.guards": set(),
     "patcher.diagnose.places": {"patcher.files.lines", "patcher.files.source"},
     "patcher.diagnose.relations": {
         "patcher.diagnose.groups",
-        "patcher.diagnose.guards",
         "patcher.diagnose.places",
         "patcher.results",
         "patcher.rule",
@@ -420,7 +416,6 @@ WALLS: dict[str, set[str]] = {
         "patcher.diagnose.diagnosis",
         "patcher.diagnose.events",
         "patcher.diagnose.groups",
-        "patcher.diagnose.guards",
         "patcher.diagnose.places",
         "patcher.diagnose.relations",
         "patcher.rule",
@@ -501,6 +496,7 @@ WALLS: dict[str, set[str]] = {
     "patcher.fleet": {
         "patcher.decode",
         "patcher.config",
+        "patcher.rule",
         "patcher.harness.cases",
         "patcher.harness.processes",
         "patcher.harness.run",
@@ -555,7 +551,6 @@ WALLS: dict[str, set[str]] = {
         "patcher.settings",
         "patcher.version",
     },
-    "patcher.fleet.local": {"patcher.fleet", "patcher.rule"},
     "patcher.fleet.scheduled": {"patcher.fleet", "patcher.rule"},
     "patcher.fleet.call": {
         "patcher.patching.calls",
@@ -606,8 +601,7 @@ WALLS: dict[str, set[str]] = {
         "patcher.version",
     },
     "patcher.assistants": set(),
-    "patcher.assistants.server": {"patcher.assistants", "patcher.version"},
-    "patcher.assistants.running": {"patcher.assistants.commands"},
+    "patcher.assistants.server": {"patcher.assistants", "patcher.assistants.commands", "patcher.version"},
     "patcher.own_rules": set(),
     "patcher.own_rules.found": {"patcher.results", "patcher.rule"},
     "patcher.own_rules.examined": {"patcher.edit.engine", *TYPES},
@@ -654,7 +648,7 @@ SERVERS = {
     "pygls": {"patcher.editor.protocol", "patcher.editor.actions", "patcher.editor.server"},
     "lsprotocol": {"patcher.editor.protocol", "patcher.editor.actions", "patcher.editor.server"},
     "mcp": {"patcher.assistants.server"},
-    "anyio": {"patcher.assistants.running"},
+    "anyio": {"patcher.assistants.server"},
 }
 LIBCST_IS_FOR = {"patcher.edit.concrete", "patcher.edit.filling", "patcher.edit.located"}
 # they run in processes of their own; what `integrate` writes beside a script

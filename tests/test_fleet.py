@@ -12,10 +12,9 @@ from patcher.config import ConfigError
 from patcher.fleet.call import FORMATS, Asked, fleet
 from patcher.fleet.doing import proved
 from patcher.fleet.jobs import jobs_of
-from patcher.fleet.local import Process
 from patcher.fleet.manifest import Manifest, load
 from patcher.fleet.row import Job, Kept, Row, from_json, of, to_json
-from patcher.fleet.slots import Begun, Done, FleetError, Places, run
+from patcher.fleet.slots import Begun, Done, FleetError, Places, Process, run
 from patcher.fleet.table import Fleet, fleet_markdown, versions
 from patcher.search.verdict import Pair, Verdict
 from rules import load_rules

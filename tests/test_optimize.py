@@ -19,8 +19,7 @@ import pytest
 from patcher.diagnose.asked_settings import asked_settings
 from patcher.diagnose.bench import Begun, State
 from patcher.diagnose.events import Event
-from patcher.diagnose.groups import Group
-from patcher.diagnose.guards import parsed
+from patcher.diagnose.groups import Group, parsed
 from patcher.diagnose.places import Places
 from patcher.harness import plan
 from patcher.harness.compare import BUDGET_OVER, Judgement, VerdictStatus, ended

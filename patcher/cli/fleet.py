@@ -17,10 +17,9 @@ import click
 
 from patcher.cli.showing import program_words
 from patcher.fleet.call import FORMATS, Asked, fleet
-from patcher.fleet.local import Process
 from patcher.fleet.manifest import DOINGS, load
 from patcher.fleet.row import Job
-from patcher.fleet.slots import Begun, Done, Event, Places, here
+from patcher.fleet.slots import Begun, Done, Event, Places, Process, here
 from patcher.patching import calls
 from patcher.rule import Rule
 

@@ -13,8 +13,7 @@ from patcher.diagnose.advice import registry_id
 from patcher.diagnose.asked_settings import advised
 from patcher.diagnose.diagnosis import Cause, Fate, ProposedFix
 from patcher.diagnose.events import Event
-from patcher.diagnose.groups import Group, Key, severity
-from patcher.diagnose.guards import parsed, told
+from patcher.diagnose.groups import Group, Key, parsed, severity, told
 from patcher.diagnose.places import Places
 from patcher.diagnose.relations import Found
 from patcher.rule import Rule

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from patcher.diagnose.diagnosis import Diagnostic, GraphPair, Table
 from patcher.diagnose.timings import baseline, code, compared
 from patcher.diagnose.varied import varied
-from patcher.harness.measured import CaseResult, ProbeResult, Results
+from patcher.harness.measured import CaseResult, Results
 from patcher.words import many
 
 #: What each switch looks for is in PyTorch; "" where PyTorch has no such operator.
@@ -28,20 +30,15 @@ _INDUCTOR = (
 )
 
 
-def fused(case: CaseResult, probe: ProbeResult, title: str) -> Diagnostic:
+def fused(case: CaseResult, figures: Figures) -> Diagnostic:
     """The places that match, and the graphs before and after."""
-    figures = probe.figures
     kind = "the forward of training" if figures["train"] else "inference"
     graphs = many(len(figures["graphs"]), "graph")
     return Diagnostic(
-        probe.name,
-        title,
-        case.name,
         message=f"{len(figures['switches'])} operators are looked for in {graphs} of AOT Autograd, {kind}",
         columns=("operator", "written as", "at", "in", "times", "operators"),
         rows=tuple(_match_row(match) for match in figures["matches"]),
         conclusions=tuple(_conclusions(figures)),
-        seconds=probe.seconds,
         tables=(_graphs(figures["graphs"]),) if figures["graphs"] else (),
         graphs=tuple(_pair(case.name, graph) for graph in figures["graphs"]),
     )
@@ -136,51 +133,33 @@ def _diagnostic(results: Results, case: CaseResult, name: str) -> Diagnostic:
         return Diagnostic(name, title, case.name, "skipped", "it was not run")
     if found.status != "ok":
         return Diagnostic(name, title, case.name, found.status, found.message, seconds=found.seconds)
+    tells: dict[str, Callable[[CaseResult, Figures], Diagnostic]]
+    tells = {"fullgraph": partial(_fullgraph, results), "fusions": fused, "vary-batch": varied, "vary-sequence": varied}
     try:
-        return _of_probe(results, case, found, title)
+        told = tells.get(name, compared)(case, found.figures)
     except (KeyError, TypeError, ValueError, AttributeError):  # results may come from elsewhere
         return Diagnostic(name, title, case.name, "error", "its figures are of another version of this tool")
+    return replace(told, name=name, title=title, case=case.name, seconds=found.seconds)
 
 
-def _of_probe(results: Results, case: CaseResult, found: ProbeResult, title: str) -> Diagnostic:
-    name = found.name
-    if name == "fullgraph":
-        return _fullgraph(results, case, found, title)
-    if name in ("vary-batch", "vary-sequence"):
-        return varied(case, found, title)
-    if name == "fusions":
-        return fused(case, found, title)
-    return compared(case, found, title)
-
-
-def _fullgraph(results: Results, case: CaseResult, probe: ProbeResult, title: str) -> Diagnostic:
-    calls: list[Figures] = probe.figures["calls"]
+def _fullgraph(results: Results, case: CaseResult, figures: Figures) -> Diagnostic:
+    calls: list[Figures] = figures["calls"]
     rows = []
     for call in calls:
         seconds = "-" if call["seconds"] is None else f"{call['seconds']:.1f}"
         answer = "-" if _empty(call) else "yes" if call["captured"] else "no"
         rows.append((str(call["call"]), answer, str(call["launches"]), seconds, call["message"]))
+    own = ", compiled by the case's own compile()" if figures.get("own_compile") else ""
     return Diagnostic(
-        probe.name,
-        title,
-        case.name,
-        message=_how(probe.figures),
+        message=f"backend {figures['backend']}{own}",
         columns=("call", "captured whole", "launches", "s", "the first thing in the way"),
         rows=tuple(rows),
-        conclusions=tuple(_of_fullgraph(results, case, probe.figures)),
-        seconds=probe.seconds,
+        conclusions=tuple(_of_fullgraph(results, case, figures)),
     )
 
 
 def _empty(call: Figures) -> bool:
     return bool(call["captured"]) and not call["launches"]
-
-
-def _how(figures: Figures) -> str:
-    told = [f"backend {figures['backend']}"]
-    if figures.get("own_compile"):
-        told.append("compiled by the case's own compile()")
-    return ", ".join(told)
 
 
 def _of_fullgraph(results: Results, case: CaseResult, figures: Figures) -> list[str]:

@@ -6,8 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from patcher.diagnose.groups import Group
-from patcher.diagnose.guards import Guard, parsed
+from patcher.diagnose.groups import Group, Guard, parsed
 from patcher.diagnose.places import Place, Places
 from patcher.results import FileResult, Reported
 from patcher.rule import BOTH_SEEN, Cost

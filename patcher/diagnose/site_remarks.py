@@ -178,29 +178,21 @@ def _order(call: CompileCall, place: Place) -> Iterator[str]:
             yield _afterwards(w, line)
 
 
+_SAID = {
+    ("before", "DDP"): f", as {_GUIDE} advises; {_NOTE} wraps first: DDPOptimizer overlaps communication with backward",
+    ("before", "FSDP"): f", as {_GUIDE} advises",
+    ("before", "Accelerate"): ", which does not compile again what is compiled already",
+    ("after", "DDP"): f", as {_NOTE} has it, for DDPOptimizer; {_GUIDE} advises to compile the inner module",
+    ("after", "FSDP"): f"; {_GUIDE} advises to compile the inner module instead",
+}
+
+
 def _first(w: Wrapping, line: int) -> str:
-    start = f"Compiled before `{w.name}` wraps it (line {line})"
-    if w.kind == "DDP":
-        return (
-            f"{start}, as {_GUIDE} advises; {_NOTE} wraps first, so that DDPOptimizer can overlap communication "
-            "with the backward pass."
-        )
-    if w.kind == "FSDP":
-        return f"{start}, as {_GUIDE} advises."
-    if w.kind == "Accelerate":
-        return f"Compiled before `{w.name}` (line {line}), which does not compile again what is compiled already."
-    return f"{start}."
+    return f"Compiled before `{w.name}` wraps it (line {line}){_SAID.get(('before', w.kind), '')}."
 
 
 def _afterwards(w: Wrapping, line: int) -> str:
-    start = f"Compiled after `{w.name}` has wrapped it (line {line})"
-    if w.kind == "DDP":
-        return (
-            f"{start}, as {_NOTE} has it, so that DDPOptimizer can work; {_GUIDE} advises to compile the inner module."
-        )
-    if w.kind == "FSDP":
-        return f"{start}; {_GUIDE} advises to compile the inner module instead."
-    return f"{start}."
+    return f"Compiled after `{w.name}` has wrapped it (line {line}){_SAID.get(('after', w.kind), '')}."
 
 
 def _kept(text: str | None, since: int, until: ast.expr | ast.stmt, place: Place) -> bool:

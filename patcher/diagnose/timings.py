@@ -8,7 +8,7 @@ from typing import Any
 
 from patcher.diagnose.diagnosis import Diagnostic
 from patcher.harness.compare import speedup, within_noise
-from patcher.harness.measured import CaseResult, Measurement, Memory, ProbeResult, Results, Warm
+from patcher.harness.measured import CaseResult, Measurement, Memory, Results, Warm
 
 _SHARE = 0.05  # a smaller difference of medians is none: over few passes, quartiles are close together by chance
 
@@ -130,21 +130,17 @@ def _against_original(case: CaseResult, mode: str) -> list[str]:
 # latency, ablation
 
 
-def compared(case: CaseResult, probe: ProbeResult, title: str) -> Diagnostic:
+def compared(case: CaseResult, figures: Figures) -> Diagnostic:
     """Settings against the first one, which may have been measured again at last."""
-    settings: list[Figures] = probe.figures["settings"]
-    told = probe.figures["told"] or "the model has no list of two or more modules of one class"
+    settings: list[Figures] = figures["settings"]
+    told = figures["told"] or "the model has no list of two or more modules of one class"
     columns = ("setting", "first pass s", "warm ms", "speed", "graphs", "recompiles", "launches", "off eager")
     first = [s for s in settings if s["name"] == settings[0]["name"] and s["status"] == "ok"]
     return Diagnostic(
-        probe.name,
-        title,
-        case.name,
         message=told,
         columns=columns if settings else (),
         rows=tuple(_setting_row(s, first) for s in settings),
         conclusions=tuple(_of_settings(settings, first)),
-        seconds=probe.seconds,
     )
 
 

@@ -7,8 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from patcher.newcase.tree import Seen, Tree
-from patcher.newcase.used import Use, called
+from patcher.newcase.tree import Seen, Tree, Use, called
 from patcher.newcase.values import BLANK, UNKNOWN, Building, Parameter, Value, parameters, worth
 
 BATCH = "batch"  # the name of the dimension that the calls of a case vary

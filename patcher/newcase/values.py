@@ -8,8 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from patcher.newcase.tree import Seen, Tree
-from patcher.newcase.used import Use, built
+from patcher.newcase.tree import Seen, Tree, Use, built
 
 _ARITHMETIC = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv}
 UNKNOWN = object()
