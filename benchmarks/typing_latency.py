@@ -17,8 +17,8 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from patcher.edit.suppress import OF_COMMENTS
 from patcher.editor.folder import Folder
-from patcher.files.ignores import OF_COMMENTS
 from rules import load_rules
 
 KEYS = 30

@@ -26,8 +26,8 @@ sys.path[:0] = [str(ROOT), str(ROOT / "docs")]  # also for those who import this
 from questions import facts_page
 
 from docs import measured
+from patcher.edit.suppress import OF_COMMENTS
 from patcher.facts.tables.captured import CAPTURED, CODE, EXISTING
-from patcher.files.ignores import OF_COMMENTS
 from patcher.rule import Example, NearMiss, Rule
 from rules import load_rules
 

@@ -2,15 +2,86 @@
 
 from __future__ import annotations
 
+import configparser
+import contextlib
 import difflib
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from patcher.files.limits import line_limit
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+_BLACK = 88  # when it is told nothing
+_LEAST, _MOST = 40, 320  # other numbers are no limit that somebody keeps to
+_STEPS = 5  # from a ruff.toml to those that it extends
+
+
+def line_limit(path: str) -> int | None:
+    """How many characters a line of the code at ``path`` may have; None when nothing says it.
+
+    Formatters (ruff, black) come before linters (flake8, pycodestyle) in the same folder. A file that cannot be read
+    says nothing: it is no file of ours.
+    """
+    start = Path(path).absolute()
+    for folder in (start, *start.parents):
+        for number in _said(folder):
+            if type(number) is int and _LEAST <= number <= _MOST:
+                return number
+        if (folder / ".git").exists():
+            return None
+    return None
+
+
+def _said(folder: Path) -> Iterator[object]:
+    tools = _table(_toml_of(folder / "pyproject.toml"), "tool")
+    for ruff in (".ruff.toml", "ruff.toml"):
+        yield _of_ruff(_toml_of(folder / ruff), folder)
+    yield _of_ruff(_table(tools, "ruff"), folder)
+    if "black" in tools:
+        yield _table(tools, "black").get("line-length", _BLACK)
+    yield _table(tools, "flake8").get("max-line-length")
+    for name in (".flake8", "setup.cfg", "tox.ini"):
+        yield from _of_sections(folder / name)
+
+
+def _of_ruff(table: Mapping[str, Any], folder: Path, steps: int = _STEPS) -> object:
+    own = table.get("line-length")
+    if own is not None or not isinstance(table.get("extend"), str) or not steps:
+        return own
+    file = (folder / table["extend"]).expanduser()
+    whole = _toml_of(file)
+    extended = _table(_table(whole, "tool"), "ruff") if file.name == "pyproject.toml" else whole
+    return _of_ruff(extended, file.parent, steps - 1)
+
+
+def _of_sections(file: Path) -> Iterator[object]:
+    sections = configparser.ConfigParser(interpolation=None)
+    try:
+        sections.read_string(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, configparser.Error):
+        return
+    for name in ("flake8", "pycodestyle"):
+        for key in ("max-line-length", "max_line_length"):
+            told = sections.get(name, key, fallback="").partition("#")[0].strip()
+            yield int(told) if told.isdecimal() else None
+
+
+def _toml_of(file: Path) -> dict[str, Any]:
+    with contextlib.suppress(OSError, ValueError):
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    return {}
+
+
+def _table(table: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    found = table.get(key)
+    return found if isinstance(found, dict) else {}
+
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -114,16 +185,24 @@ def _parsed(file: Path) -> Config:
         raise ConfigError(f"{misnamed[0]} is not read: write [tool.fix-compile]")
     if not isinstance(table, dict):
         raise ConfigError("[tool.fix-compile] must be a table")
+    return Config(root=file.parent, **values_in(table, _KEYS, " in [tool.fix-compile]"))
+
+
+def values_in(table: Mapping[str, Any], known: Mapping[str, tuple[str, Callable[[object], Any]]], where: str) -> Any:
+    """What a table says, by its keys with underscores. ``known``: what each must be, and what reads it.
+
+    Raises ``ConfigError`` for another key or value, said with ``where``.
+    """
     values: dict[str, Any] = {}
     for key, value in table.items():
-        if key not in _KEYS:
-            raise ConfigError(f"unknown key {key!r} in [tool.fix-compile]{nearest(key, _KEYS)}")
-        kind, convert = _KEYS[key]
+        if key not in known:
+            raise ConfigError(f"unknown key {key!r}{where}{nearest(key, known)}")
+        kind, convert = known[key]
         try:
             values[key.replace("-", "_")] = convert(value)
         except TypeError:
-            raise ConfigError(f"{key} in [tool.fix-compile] must be {kind}, not {value!r}") from None
-    return Config(root=file.parent, **values)
+            raise ConfigError(f"{key}{where} must be {kind}, not {value!r}") from None
+    return values
 
 
 def _is_ours(name: str) -> bool:
@@ -162,7 +241,9 @@ def _strategies(value: object) -> tuple[str, ...]:
     return _strings(value)
 
 
-def _is(kind: type) -> Callable[[object], Any]:
+def exactly(kind: type) -> Callable[[object], Any]:
+    """Return what takes values of this type only; it raises ``TypeError`` for others."""
+
     def convert(value: object) -> object:
         if type(value) is not kind:  # True is no number here
             raise TypeError
@@ -183,7 +264,8 @@ def _format(value: object) -> str:
     return str(value)
 
 
-def _tolerance(value: object) -> float:
+def positive(value: object) -> float:
+    """Return a number beyond 0; raises ``TypeError`` for others."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= sys.float_info.max:
         raise TypeError
     return float(value)
@@ -216,15 +298,7 @@ def _case(name: str, entry: object) -> ConfiguredCase:
         raise ConfigError(
             f"{name} in [tool.fix-compile.cases] must be {_PATH[0]}, or a table with a path, not {entry!r}"
         )
-    values: dict[str, Any] = {}
-    for key, value in entry.items():
-        if key not in keys:
-            raise ConfigError(f"unknown key {key!r} in {table}{nearest(key, keys)}")
-        kind, convert = keys[key]
-        try:
-            values[key] = convert(value)
-        except TypeError:
-            raise ConfigError(f"{key} in {table} must be {kind}, not {value!r}") from None
+    values = values_in(entry, keys, f" in {table}")
     if "path" not in values:
         raise ConfigError(f"{table} needs a path: {_PATH[0]}")
     return ConfiguredCase(**values)
@@ -252,8 +326,8 @@ def _functions(value: object) -> tuple[str, ...]:
 
 # What may be said of a case, here or in its file: what it must be, and what makes it so (``TypeError``: it is not).
 CASE_SETTINGS: Mapping[str, tuple[str, Callable[[object], Any]]] = {
-    "train": ("true or false", _is(bool)),
-    "tolerance": ("a positive number", _tolerance),
+    "train": ("true or false", exactly(bool)),
+    "tolerance": ("a positive number", positive),
     "device": ('a device of torch such as "cpu", "cuda", "cuda:0", "mps" or "xpu"', _device),
     "dtype": (f"one of {', '.join(_DTYPES)}", _dtype),
 }
@@ -262,17 +336,17 @@ _KEYS: Mapping[str, tuple[str, Callable[[object], Any]]] = {
     "select": ("a list of codes", _strings),
     "ignore": ("a list of codes", _strings),
     "per-file-ignores": ('a table (glob = ["CODE"])', _per_file),
-    "unsafe": ("true or false", _is(bool)),
-    "device-asserts": ("true or false", _is(bool)),
+    "unsafe": ("true or false", exactly(bool)),
+    "device-asserts": ("true or false", exactly(bool)),
     "strategy": ('a table (rule = "name") or a list of "rule=name"', _strategies),
-    "target-torch": ('a string such as "2.13"', _is(str)),
+    "target-torch": ('a string such as "2.13"', exactly(str)),
     "format": (f"one of {', '.join(FORMATS)}", _format),
     "jobs": ("a whole number from 1", _count),
     "exclude": ("a list of globs", _strings),
     "compiled": ('a list of "module:function"', _functions),
-    "backup-dir": ("a folder", _is(str)),
-    "baseline": ("a file", _is(str)),
-    "all": ("true or false", _is(bool)),
+    "backup-dir": ("a folder", exactly(str)),
+    "baseline": ("a file", exactly(str)),
+    "all": ("true or false", exactly(bool)),
     "cases": ("a table", _cases),
     "fusions": ("a table (layer-norm = true)", _fusions),
     "capacity": ("a whole number from 1", _count),

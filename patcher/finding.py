@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, takewhile
 from typing import Any
 
 from patcher.edit.spans import rewritten, says, targets_of
-from patcher.edit.suppress import Ignore, Ignores, Suppressions, means, suppressions
+from patcher.edit.suppress import OF_COMMENTS, Ignore, Ignores, Suppressions, means, of_comments, suppressions
 from patcher.facts import Facts
 from patcher.facts.checks.caught import Caught
 from patcher.facts.compiling.in_force import InForce
@@ -18,7 +18,6 @@ from patcher.facts.project.index import Project
 from patcher.facts.project.summarising import summarise
 from patcher.facts.running.frequency import Frequency, Often, Reach
 from patcher.facts.zones.scripting import Scripting
-from patcher.files import ignores
 from patcher.files.lines import line_length, split_lines
 from patcher.measuring.observed import UNSEEN, Observed, Span, span_of
 from patcher.results import Bug, PatchResult, Reported
@@ -38,6 +37,10 @@ _SCRIPTED = "`torch.jit.script` compiles this function as well, and may not take
 _MOST_TYPES = 6
 _NUMBERS = frozenset({"bool", "int", "float", "None"})
 _NEVER_RUN = "a part of what would change is never got to"
+
+
+#: A rule as a node is asked of it: whether it is about compiled code only, what answers first, its check.
+_Asked = tuple[Rule, bool, tuple[Callable[..., bool], ...], Callable[[ast.AST, Facts], Iterator[Finding]]]
 
 
 @dataclass(frozen=True)
@@ -147,42 +150,45 @@ def search(
     # What the user ignores still answers for its nodes: else they would come back under another rule.
     raw = text.encode("utf-8", "surrogatepass")
     answering = _triggered([*rules, *(r for r in every if settings.ignores(r.code, r.name))], raw)
-    stronger = {r.code: tuple(o.handles for o in answering if o.code in r.yields_to) for r in rules}
     found: list[Found] = []
     asking = _triggered([rule for rule in rules if settings.extents or not rule.needs_extents], raw)
-    for kind, listening in _listeners(asking).items():
-        asked = [(rule, rule.where is Where.COMPILED, stronger[rule.code], rule.check) for rule in listening]
+    for kind, asked in _listeners(asking, answering).items():
         for node in facts.syntax.by_type[kind]:
-            compiled: bool | None = None
-            for rule, only_compiled, others, check in asked:
-                try:
-                    if only_compiled:
-                        if compiled is None:
-                            compiled = facts.compiled(node)
-                            if not compiled and idle is not None:
-                                idle |= _idle(node, facts)
-                        if not compiled:
-                            continue
-                    if others and any(handles(node, facts) for handles in others):
-                        continue
-                    findings = list(check(node, facts))
-                except RecursionError:
-                    raise
-                except Exception as e:
-                    bugs.append(Bug(rule.code, getattr(node, "lineno", 0), f"{type(e).__name__}: {e}"))
-                else:
-                    if findings and _taken_in(node, rule, facts):
-                        continue
-                    found += [_placed(rule, finding, facts, quiet, path, settings) for finding in findings]
+            told = _found_at(node, asked, facts, bugs, idle)
+            found += [_placed(rule, finding, facts, quiet, path, settings) for rule, finding in told]
     found = _gaining(found, facts)
     if quiet.ignores and not bugs:
         found += _of_comments(quiet, every or rules, active, settings, found, asked_of, text)
-    found = [f for f in found if severity(f.reach.often) in settings.severities]
     if seen := facts.inference.seen:
         alone = search(tree, text, path, rules, replace(settings, observed=UNSEEN), project, bugs, every)
         found = [*_with_measured(alone, found, seen)]
-    found.sort(key=_place)
-    return found
+    return sorted((f for f in found if severity(f.reach.often) in settings.severities), key=_place)
+
+
+def _found_at(
+    node: ast.AST, asked: Sequence[_Asked], facts: Facts, bugs: list[Bug], idle: set[ast.AST] | None
+) -> Iterator[tuple[Rule, Finding]]:
+    """What rules find at one node."""
+    compiled: bool | None = None
+    for rule, only_compiled, others, check in asked:
+        try:
+            if only_compiled:
+                if compiled is None:
+                    compiled = facts.compiled(node)
+                    if not compiled and idle is not None:
+                        idle |= _idle(node, facts)
+                if not compiled:
+                    continue
+            if others and any(handles(node, facts) for handles in others):
+                continue
+            findings = list(check(node, facts))
+        except RecursionError:
+            raise
+        except Exception as e:
+            bugs.append(Bug(rule.code, getattr(node, "lineno", 0), f"{type(e).__name__}: {e}"))
+        else:
+            if findings and not _taken_in(node, rule, facts):
+                yield from ((rule, finding) for finding in findings)
 
 
 def _place(f: Found) -> tuple[int, int, str]:
@@ -195,8 +201,8 @@ def _with_measured(proven: list[Found], seen: list[Found], known: Mapping[Span, 
 
     Where source tells of a fix for a statement, nothing else is made of that.
     """
-    yield from (f for f in seen if f.rule in ignores.OF_COMMENTS)  # what only they silence is silenced
-    proven, seen = ([f for f in some if f.rule not in ignores.OF_COMMENTS] for some in (proven, seen))
+    yield from (f for f in seen if f.rule in OF_COMMENTS)  # what only they silence is silenced
+    proven, seen = ([f for f in some if f.rule not in OF_COMMENTS] for some in (proven, seen))
     fixed = {id(t) for f in proven if f.finding.fix for e in f.finding.fix.edits for t in targets_of(e)}
     more = {(f.rule.code, id(f.finding.node)): f for f in seen}
     for f in proven:
@@ -331,7 +337,7 @@ def _of_comments(
 
     told = []
     complete = all(rule.code in active or rule.switch or _settled(rule, settings) for rule in every)
-    for rule, finding in ignores.findings(quiet, every, active, complete, used, text):
+    for rule, finding in of_comments(quiet, every, active, complete, used, text):
         line = line_of(finding)
         by = frozenset(i for i in quiet.covering(rule.code, rule.name, line, line) if i.names is not None)
         told.append(Found(rule, finding, bool(by), "", Reach(Often.UNKNOWN), by=by))
@@ -343,12 +349,13 @@ def _triggered(rules: Sequence[Rule], raw: bytes) -> list[Rule]:
     return [rule for rule in rules if any(t in raw for t in rule.triggers)]
 
 
-def _listeners(rules: Sequence[Rule]) -> dict[type[ast.AST], list[Rule]]:
+def _listeners(rules: Sequence[Rule], answering: Sequence[Rule]) -> dict[type[ast.AST], list[_Asked]]:
     """Which rules want to see nodes of a type."""
-    listeners: defaultdict[type[ast.AST], list[Rule]] = defaultdict(list)
+    listeners: defaultdict[type[ast.AST], list[_Asked]] = defaultdict(list)
     for rule in rules:
+        others = tuple(other.handles for other in answering if other.code in rule.yields_to)
         for kind in rule.listens_to:
-            listeners[kind].append(rule)
+            listeners[kind].append((rule, rule.where is Where.COMPILED, others, rule.check))
     return listeners
 
 
@@ -358,18 +365,9 @@ def _placed(rule: Rule, finding: Finding, facts: Facts, quiet: Suppressions, pat
         reason = settings.distrusted.get(rule.code, "") or _why_not_made(finding.fix, facts)
         if reason:
             finding = replace(finding, fix=None, strategy="", assumption=reason)
-    reach = facts.ask(Frequency).of(finding.node)
-    if finding.applicability is Applicability.SAFE and (scripted := _why_scripted(finding.fix, facts)):
-        assert finding.fix is not None
-        unsafe = replace(finding.fix, applicability=Applicability.UNSAFE)
-        finding = replace(finding, fix=unsafe, assumption=f"`torch.jit.script` does not compile it: {scripted}")
-    if finding.applicability is Applicability.SAFE and (passing := _why_passing(rule, finding.fix, facts)):
-        assert finding.fix is not None
-        unsafe = replace(finding.fix, applicability=Applicability.UNSAFE)
-        finding = replace(finding, fix=unsafe, assumption=passing)
-    if finding.applicability is Applicability.SAFE and facts.only_shown(finding.node):
-        assert finding.fix is not None
-        finding = replace(finding, fix=_unsafe(finding.fix), assumption=_ONLY_SHOWN)
+    safe = finding.fix if finding.applicability is Applicability.SAFE else None
+    if safe is not None and (why := _why_assumed(rule, finding.node, safe, facts)):
+        finding = replace(finding, fix=_unsafe(safe), assumption=why)
     finding = _told_of_devices(finding, facts, settings)
     at = finding.node
     line, end = at.lineno, _head_end(at)  # type: ignore[attr-defined]
@@ -383,7 +381,7 @@ def _placed(rule: Rule, finding: Finding, facts: Facts, quiet: Suppressions, pat
     if isinstance(imports, str):
         why = f"`{imports}` is not imported here, or is another name"
         finding, imports = Finding(at, finding.message, assumption=why), frozenset()
-    return Found(rule, finding, covered, scope, reach, imports, by)
+    return Found(rule, finding, covered, scope, facts.ask(Frequency).of(at), imports, by)
 
 
 def _told_of_devices(finding: Finding, facts: Facts, settings: Settings) -> Finding:
@@ -407,20 +405,19 @@ def _unsafe(fix: Fix) -> Fix:
     return replace(fix, applicability=Applicability.UNSAFE)
 
 
-def _why_scripted(fix: Fix | None, facts: Facts) -> str:
-    """Why TorchScript may compile what ``fix`` changes, and not what comes of it; "" when it does not."""
-    functions = {facts.syntax.function_of(t) for edit in (fix.edits if fix else ()) for t in targets_of(edit)}
+def _why_assumed(rule: Rule, node: ast.AST, fix: Fix, facts: Facts) -> str:
+    """What ``fix``, which is safe by itself, assumes of the code around it; "" for nothing."""
+    targets = [t for edit in fix.edits for t in targets_of(edit)]
+    functions = {facts.syntax.function_of(t) for t in targets}
     asked = (facts.ask(Scripting).why(f) for f in functions if f is not None and f.name != "__init__")
-    return next(filter(None, asked), "")
-
-
-def _why_passing(rule: Rule, fix: Fix | None, facts: Facts) -> str:
-    """Which errors are caught only as long as ``fix``, one of a graph break, is not made; "" for none."""
-    if rule.where is not Where.COMPILED or "graph break" not in rule.costs:
-        return ""
-    targets = [t for edit in (fix.edits if fix else ()) for t in targets_of(edit) if facts.compiled(t)]
-    asked = (facts.ask(Caught).why_traced(t) for t in targets)
-    return next(filter(None, asked), "")
+    if scripted := next(filter(None, asked), ""):
+        return f"`torch.jit.script` does not compile it: {scripted}"
+    # errors that are caught only as long as the graph breaks there
+    if rule.where is Where.COMPILED and "graph break" in rule.costs:
+        traced = (facts.ask(Caught).why_traced(t) for t in targets if facts.compiled(t))
+        if passing := next(filter(None, traced), ""):
+            return passing
+    return _ONLY_SHOWN if facts.only_shown(node) else ""
 
 
 def _imports(finding: Finding, facts: Facts) -> frozenset[str] | str:

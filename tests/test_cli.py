@@ -26,10 +26,10 @@ from patcher.cli import showing
 from patcher.cli.words import OTHERS, PAGES, SPELLED, split
 from patcher.diagnose.diagnosing import Diagnosed
 from patcher.files.kept import default_folder
-from patcher.files.newer import needed
-from patcher.files.reverse import without_patch
+from patcher.files.restore import without_patch
 from patcher.measuring import measure
 from patcher.patching import calls
+from patcher.patching.share import needed
 from patcher.report.diagnosis_markdown import diagnosis_markdown
 from patcher.run.program import no_notebook
 from patcher.version import VERSION
@@ -262,7 +262,7 @@ def test_a_report_shows_the_call_as_it_is_typed(
     seen: list[Sequence[str]] = []
     patching, diagnosing = (importlib.import_module(f"patcher.cli.{name}") for name in ("patching", "diagnosing"))
     monkeypatch.setattr(patching, "test", lambda *given: seen.append(given[3]) or calls.Told(0))
-    monkeypatch.setattr(diagnosing, "report", lambda *given: seen.append(given[3].command) or calls.Told(0))
+    monkeypatch.setattr(diagnosing, "report", lambda *given: seen.append(given[2].command.split()) or calls.Told(0))
     spelled = SimpleNamespace(name="fix_compile")
     monkeypatch.setattr(sys.modules["__main__"], "__spec__", spelled)
     monkeypatch.setattr(sys, "argv", ["fix_compile", word, "m.py"])
@@ -763,7 +763,8 @@ def test_measuring_what_needs_no_patch(tool: Run, monkeypatch: pytest.MonkeyPatc
     measure = ("--test", "--case", "case.py")
     status, out, err = tool(*measure, "clean.py")
     assert (status, err) == (0, "")
-    assert "small: 2 graph breaks, 3 recompiles\n  2x m.py:3: a print\n" in out
+    assert "small: 2 breaks, 3 recompiles\n" in out
+    assert "original 2x `m.py:3`: `a print`\n" in out
     assert out.endswith("nothing to patch: the case ran as it is; diagnose tells why\n")
     told = json.loads(tool(*measure, "--format", "json", "clean.py")[1])
     assert (told["verdicts"], told["equivalent"], told["results"]["cases"][0]["name"]) == ([], True, "small")
@@ -850,7 +851,7 @@ def test_a_report_of_80_columns(tool: Run, monkeypatch: pytest.MonkeyPatch) -> N
     out = tool("test", "--case", "case.py", "m.py")[1]
     assert max(map(len, out.splitlines())) <= 80
     assert "  compiled before  10.0\n" in out
-    assert "    removed  2x m.py:3: a print that" in out
+    assert "    - removed 2x `m.py:3`: `a print that" in out
 
 
 @pytest.mark.parametrize("name", sorted(SAMPLES))
@@ -1044,9 +1045,9 @@ def test_syntax_of_a_newer_python(tool: Run, tmp_path: Path) -> None:
     ],
 )
 def test_what_a_line_needs(monkeypatch: pytest.MonkeyPatch, line: str, version: tuple[int, int] | None) -> None:
-    monkeypatch.setattr("patcher.files.newer.sys.version_info", (3, 10, 0))
+    monkeypatch.setattr("patcher.patching.share.sys.version_info", (3, 10, 0))
     assert needed(f"a = '\u2028'\n{line}\n", SyntaxError("invalid syntax", ("m.py", 2, 1, line))) == version
-    monkeypatch.setattr("patcher.files.newer.sys.version_info", (3, 14, 0))
+    monkeypatch.setattr("patcher.patching.share.sys.version_info", (3, 14, 0))
     assert needed(f"a = 1\n{line}\n", SyntaxError("invalid syntax", ("m.py", 2, 1, line))) is None
 
 

@@ -16,14 +16,14 @@ from junitparser import Error, Failure, JUnitXml, Skipped, TestSuite
 from test_report import NOTED, PATCHED, RESULTS, SAFE, outcome
 
 from patcher.described import described
+from patcher.edit.edits import replacements
 from patcher.edit.engine import suggest
-from patcher.edit.replacements import replacements
 from patcher.files.lines import split_lines
 from patcher.finding import find
 from patcher.patching.runner import run
 from patcher.report import REPORTS, Outcome
-from patcher.report.fingerprints import fingerprints
 from patcher.report.outcome import AlteredFile, Entry
+from patcher.report.sarif import fingerprints
 from patcher.results import FileResult, TextEdit
 from patcher.settings import Settings
 from rules import load_rules

@@ -264,7 +264,7 @@ SAID: dict[str, tuple[str, str]] = {
         "from accelerate import Accelerator\n"
         "def f(model, opt):\n    accelerator = Accelerator()\n    model = torch.compile(model)\n"
         "    model, opt = accelerator.prepare(model, opt)\n    return model",
-        "Compiled before `accelerator.prepare` (line 7)",
+        "Compiled before `accelerator.prepare` wraps it (line 7)",
     ),
     "after prepare": (
         "def f(accelerator: 'Accelerator', m):\n    m = accelerator.prepare(m)\n    return torch.compile(m)",

@@ -9,8 +9,7 @@ import pytest
 
 from patcher.diagnose.describe import titled
 from patcher.diagnose.events import Seen
-from patcher.diagnose.groups import Group, groups, severity
-from patcher.diagnose.guards import Guard, parsed, told
+from patcher.diagnose.groups import Group, Guard, groups, parsed, severity, told
 from patcher.diagnose.places import Places, original_lines
 from patcher.diagnose.relations import bundles, evidence, findings, related, traced
 from patcher.harness.measured import CallFigures, Counts, Figures, Origin, Recompile, Site

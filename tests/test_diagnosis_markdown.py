@@ -14,8 +14,7 @@ from patcher.harness.measured import from_json
 from patcher.report.diagnosis_markdown import diagnosis_markdown
 from patcher.report.markdown import blocks
 from patcher.report.markdown.causes import impact
-from patcher.report.reading import READING, SEVERITY
-from patcher.report.sections import TITLES
+from patcher.report.sections import READING, SEVERITY, TITLES
 from tests import diagnosis_samples as samples
 from tests.test_compare import document, failing, toy
 
@@ -157,7 +156,7 @@ def test_what_was_counted_without_its_causes() -> None:
     """Single diagnostics look for no causes."""
     results = from_json(document(toy(oc={"counts": {"breaks": 2, "recompiles": 0, "dropped_frames": 1}})))
     summary = section(told(causes=(), results=results, judgement=None), "## Summary")
-    assert summary.endswith("The original has breaks: 2, dropped frames: 1; what causes them was not looked for.")
+    assert summary.endswith("The original has 2 breaks, 1 dropped frame; what causes them was not looked for.")
 
 
 def test_severity_is_explained_in_the_words_of_the_documentation() -> None:

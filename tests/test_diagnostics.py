@@ -10,7 +10,7 @@ import pytest
 
 from patcher.diagnose.diagnosis import Diagnostic
 from patcher.diagnose.diagnostics import NAMES, QUICK, USUAL, diagnostics, probes
-from patcher.diagnose.figures import code, number
+from patcher.diagnose.timings import code, number
 from patcher.diagnose.varied import dimensions
 from patcher.harness.compare import judge
 from patcher.harness.measured import (

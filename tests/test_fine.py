@@ -126,10 +126,6 @@ def test_only_files_that_were_loaded() -> None:
     assert len(of(text, {"net.py": frozenset()})) == 1
 
 
-def test_what_ran_although_forward_does_not_reach_it_is_left_out() -> None:
-    assert of(METHODS, {"net.py": frozenset({13})}) == ()
-
-
 def test_an_index_that_is_there_is_used() -> None:
     text = INIT.format("print()")
     project = Project([summarise(ast.parse(text), "net.py")])

@@ -10,16 +10,12 @@ import pytest
 
 from patcher.config import ConfigError
 from patcher.fleet.call import FORMATS, Asked, fleet
+from patcher.fleet.doing import proved
 from patcher.fleet.jobs import jobs_of
-from patcher.fleet.kept import Kept
-from patcher.fleet.local import Process
 from patcher.fleet.manifest import Manifest, load
-from patcher.fleet.markdown import fleet_markdown
-from patcher.fleet.places import Places
-from patcher.fleet.row import Job, Row, from_json, of, to_json
-from patcher.fleet.slots import Begun, Done, FleetError, run
-from patcher.fleet.table import Fleet, versions
-from patcher.fleet.told import proved
+from patcher.fleet.row import Job, Kept, Row, from_json, of, to_json
+from patcher.fleet.slots import Begun, Done, FleetError, Places, Process, run
+from patcher.fleet.table import Fleet, fleet_markdown, versions
 from patcher.search.verdict import Pair, Verdict
 from rules import load_rules
 from tests.toy import SlowCall
@@ -49,11 +45,14 @@ def model(folder: Path, name: str = "one", **cases: str) -> Path:
         ("mdoel = 1", "unknown key 'mdoel' (did you mean 'model'?)"),
         ("[[model]]\nname = 'a'", "needs either a path or a package"),
         ("[[model]]\npath = 'a'\npackage = 'b'", "needs either a path or a package"),
-        ("[[model]]\npath = 'a'\ndo = ['tests']", "do must be a list of scan, test, diagnose, prove, not ['tests']"),
+        (
+            "[[model]]\npath = 'a'\ndo = ['tests']",
+            "do of model 'a' must be a list of scan, test, diagnose, prove, not ['tests']",
+        ),
         ("quick = 1\n[[model]]\npath = 'a'", "quick must be true or false, not 1"),
         ("time-limit = 0\n[[model]]\npath = 'a'", "time-limit must be a positive number of seconds"),
         ("[[model]]\npath = 'x/a'\n[[model]]\npath = 'y/a'", "two models are called 'a'"),
-        ("[[model]]\npath = 'a'\ncase = ['b']", "unknown key 'case' (did you mean 'cases'?)"),
+        ("[[model]]\npath = 'a'\ncase = ['b']", "unknown key 'case' of model 'a' (did you mean 'cases'?)"),
         ("[[model]", "is not valid TOML"),
     ],
 )

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import re
 from typing import Any
 
 import pytest
 
 from patcher.harness.compare import Judgement, judge
 from patcher.harness.measured import Results, from_json
-from patcher.report.harness import harness_json, harness_markdown, harness_text
+from patcher.report.fitted import joined
+from patcher.report.harness import harness_json
+from patcher.report.markdown.measured import harness_markdown
 from tests.test_compare import CLOSE, Json, document, failing, off, toy
 
 MODES = ("default", "reduce-overhead")
@@ -28,33 +32,31 @@ def read(*cases: Json, **plan: Any) -> tuple[Results, Judgement]:
 
 
 def text(*cases: Json, **plan: Any) -> str:
-    return harness_text(*read(*cases, **plan))
+    return harness_markdown(*read(*cases, **plan))
 
 
-def rows(told: str, start: str = "case ") -> dict[str, dict[str, str]]:
-    """A table of the text by its first column, then by its head; ``start``: how the head begins."""
+def cells(line: str) -> list[str]:
+    """Those of a row of a table."""
+    return [cell.strip().replace("\\", "") for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+
+
+def rows(told: str, start: str = "| case ") -> dict[str, dict[str, str]]:
+    """A table of the page by its first column, then by its head; ``start``: how the head begins."""
     lines = told.splitlines()
-    first = next(i for i, line in enumerate(lines) if line.startswith(start) and "|" in line)
-    head = [cell.strip() for cell in lines[first].split("|")]
+    first = next(i for i, line in enumerate(lines) if line.startswith(start))
     found = {}
-    for line in lines[first + 2 :]:
-        if "|" not in line:
-            break
-        cells = [cell.strip() for cell in line.split("|")]
-        found[cells[0] or cells[1]] = dict(zip(head, cells, strict=True))
+    for line in itertools.takewhile(lambda line: line.startswith("|"), lines[first + 2 :]):
+        each = cells(line)
+        found[each[0] or each[1]] = dict(zip(cells(lines[first]), each, strict=True))
     return found
 
 
 def test_the_table_is_the_one_that_people_expect() -> None:
     told = text(toy(oe={"warm": {"median_ms": 123.4}}, pc=QUICK_WARM)).splitlines()
-    assert told[0] == (
-        "case | MAE diff | max diff | breaks | recompiles | eager ms | compiled before | compiled after | speedup | "
-        "equivalent"
-    )
-    assert told[1] == "-|-".join("-" * len(cell) for cell in told[0].split(" | "))
-    assert told[2] == (
-        "toy  | 1e-07    | 1e-06    | 4 -> 0 | 3 -> 1     | 123      | 10.0            | 4.00           | 2.50x   | yes"
-    )
+    assert told[0] == "# Original against patched: toy"
+    head = "case,MAE diff,max diff,breaks,recompiles,eager ms,compiled before,compiled after,speedup,equivalent"
+    assert cells(told[2]) == head.split(",")
+    assert cells(told[4]) == ["toy", "1e-07", "1e-06", "4 -> 0", "3 -> 1", "123", "10.0", "4.00", "2.50x", "yes"]
 
 
 @pytest.mark.parametrize(
@@ -102,7 +104,7 @@ def test_details_have_a_row_for_each_variant() -> None:
         pe=failing("error"),
     )
     case["variants"].append({"tree": "original", "kind": "float64", "mode": None, "status": "ok"})
-    told = rows(text(case).split("\n\n")[1])
+    told = rows(text(case).partition("## Variants")[2])
     assert list(told) == ["toy", "patched eager", "original compiled (default)", "patched compiled (default)"]
     assert set(list(told["patched eager"].values())[2:]) == {"-"}
     assert told["toy"]["variant"] == "original eager"
@@ -117,9 +119,10 @@ def test_details_have_a_row_for_each_variant() -> None:
 
 def changes(told: str, case: str = "toy") -> list[str]:
     """The lines on what was removed and what remains of one case."""
-    lines = told.splitlines()
-    start = lines.index(case)
-    return [line.strip() for line in lines[start + 1 : lines.index("", start)]]
+    lines = list(joined(told.splitlines()))
+    start = next(i for i, line in enumerate(lines) if line.startswith(f"- {case}: "))
+    inside = itertools.takewhile(lambda line: line.startswith("  "), lines[start + 1 :])
+    return [line.strip().removeprefix("- ").replace("`", "") for line in inside]
 
 
 def test_what_was_removed_and_what_remains() -> None:
@@ -131,18 +134,18 @@ def test_what_was_removed_and_what_remains() -> None:
     )
     assert changes(text(case)) == [
         "breaks 16 -> 3",
-        "removed  12x m.py:12: a tensor `if` | <lambda>",
-        "removed  1x m.py:40: print is called",
-        "remains  3 -> 1x m.py:28: a tensor `if` | <lambda>",  # the nearest line with this reason
-        "new      2x n.py:1: new one",
-        "recompiles 13 -> 13",
-        "remains  13x m.py:3: forward: size mismatch",
-        "recompile limit hits 13 -> 0",
-        "removed  13x m.py:3: forward: size mismatch",
+        "removed 12x m.py:12: a tensor if | <lambda>",
+        "removed 1x m.py:40: print is called",
+        "remains 3 -> 1x m.py:28: a tensor if | <lambda>",  # the nearest line with this reason
+        "new 2x n.py:1: new one",
         "dropped frames 1 -> 0",
-        "removed  1x m.py:40: print is called",
+        "removed 1x m.py:40: print is called",
+        "recompiles 13 -> 13",
+        "remains 13x m.py:3: forward: size mismatch",
+        "recompile limit hits 13 -> 0",
+        "removed 13x m.py:3: forward: size mismatch",
         "CUDA-graph skips 0 -> 13",
-        "new      13x mutated inputs",
+        "new 13x mutated inputs",
     ]
 
 
@@ -154,31 +157,30 @@ def test_the_same_reason_in_another_file_is_another_break() -> None:
 
 def test_one_tree_alone_has_no_before_and_after() -> None:
     told = changes(text(toy(oc=failing("error"), pc={"breaks": [BREAKS[2]]})))
-    assert told == ["breaks - -> 1", "patched  1x m.py:40: print is called"]
+    assert told[1:] == ["breaks - -> 1", "patched 1x m.py:40: print is called"]
     told = changes(text(toy(pc=failing("error"), oc={"breaks": [BREAKS[2]]})))
-    assert told == ["breaks 1 -> -", "original 1x m.py:40: print is called"]
+    assert told[1:] == ["breaks 1 -> -", "original 1x m.py:40: print is called"]
 
 
 def test_a_mode_that_breaks_the_same_is_not_told_twice() -> None:
     told = text(toy(modes=MODES, oc={"breaks": BREAKS}), modes=list(MODES))
     assert changes(told, "toy [default]")[0] == "breaks 16 -> 0"
     assert told.count("print is called") == 1
-    assert "\ntoy [reduce-overhead]: the same as [default]\n" in told
-    markdown = harness_markdown(*read(toy(modes=MODES, oc={"breaks": BREAKS}), modes=list(MODES)))
-    assert markdown.count("print is called") == 1
-    assert "- Breaks, recompiles and skips: the same as [default]\n" in markdown
+    assert changes(told, "toy [reduce-overhead]") == ["breaks, recompiles and skips: the same as [default]"]
 
 
-def test_long_lists_and_reasons_are_cut_in_text_only() -> None:
+def test_long_lists_and_reasons_are_cut_where_it_is_brief() -> None:
     many = [{"where": f"m.py:{n}", "reason": f"reason {n} " + "x" * 200, "count": 1} for n in range(1, 12)]
     results, judgement = read(toy(oc={"breaks": many}))
-    told = changes(harness_text(results, judgement))
+    told = changes(harness_markdown(results, judgement, brief=True))
     assert told[0] == "breaks 11 -> 0"
     assert len(told) == 7
-    assert told[-1] == "removed  ... and 6 more"
-    assert all(len(line) < 180 for line in told)
-    assert told[1].endswith("xxx...")
-    assert "reason 11 " + "x" * 200 in harness_markdown(results, judgement)
+    assert told[-1] == "removed ... and 6 more"
+    assert told[1].endswith("x" * 200)
+    page = harness_markdown(results, judgement)
+    assert "reason 11 " + "x" * 200 in page
+    long = [{**many[0], "reason": "x" * 900}]
+    assert changes(text(toy(oc={"breaks": long})))[1] == f"removed 1x m.py:1: {'x' * 297}..."
 
 
 def test_verdicts_with_reasons_and_notes() -> None:
@@ -187,10 +189,13 @@ def test_verdicts_with_reasons_and_notes() -> None:
         toy("toto", pe={"places": {"executed": 1, "of": 2, "missed": ["m.py:9"]}}),
         overlay=[{"shown": name, "before": "", "after": ""} for name in ("m.py", "n.py")],
     )
-    assert "\nvlm: different\n  patched compiled (default): outputs beyond the tolerance of 0.001 (MAE 0.002, " in told
-    assert "worst at call 3 output.logits)\n  or it is noise, for the original differs from itself" in told
-    assert "\ntoto: equivalent\n  note: 1 of 2 patched files were not imported: n.py\n" in told
-    assert "\npatched, but run by no case: n.py\n" in told
+    why = changes(told, "vlm")
+    assert why[0].startswith("patched compiled (default): outputs beyond the tolerance of 0.001 (MAE 0.002, ")
+    assert why[0].endswith("worst at call 3 output.logits)")
+    assert why[1].startswith("or it is noise, for the original differs from itself")
+    assert "- vlm: different\n" in told
+    assert "- toto: equivalent\n  - Note: 1 of 2 patched files were not imported: n.py\n" in told
+    assert "\n- patched, but run by no case: n.py\n" in told
     assert "run by no case" not in text(toy())
 
 
@@ -203,48 +208,41 @@ def test_failed_variants_show_their_last_lines() -> None:
     )
     told = text(case)
     title = "\ntoy: patched compiled (default): ended without a result: ended by itself\n"
-    assert f"{title}    Traceback:\n      File x\n     [31mKilled\n" in told
-    assert "\ntoy: original float64: was not run: no\n\n" in told  # which is no failure
+    assert f"{title}\n```text\nTraceback:\n  File x\n [31mKilled\n```\n" in told
+    assert "\ntoy: original float64: was not run: no\n\n#" in told  # which is no failure
     assert "\x1b" not in told
-    assert "\x1b" not in harness_markdown(*read(case))
 
 
-def test_footer() -> None:
-    told = text(toy()).splitlines()[-4:]
-    assert told[0] == (
-        "torch 2.13.0+cpu; Python 3.11.7; device cpu (Linux x86_64, 2 threads); backend inductor, mode default; "
-        "tree 0123456789ab with uncommitted changes, patch fedcba987654; "
-        "fix-compile 1.2.3, 2026-11-21T14:00:00+00:00, 61 s"
+def test_how_it_was_measured() -> None:
+    told = text(toy()).partition("## How it was measured\n\n")[2]
+    assert told.startswith(
+        "- torch 2.13.0+cpu, Python 3.11.7\n- device cpu (Linux x86_64, 2 threads)\n"
+        "- backend inductor, mode default\n- tree 0123456789ab with uncommitted changes, patch fedcba987654\n"
+        "- fix-compile 1.2.3, 2026-11-21T14:00:00+00:00, 61 s\n\n"
+        "```bash\nfix-compile --test --case 'toy cases.py' m.py\n```\n"
     )
-    assert told[1] == "command: fix-compile --test --case 'toy cases.py' m.py"
-    assert "speedup: compiled before / compiled after" in told[2]
-    assert "launches" in told[3]
-    told = text(toy(), tree={"commit": None, "dirty": None, "digest": "ab"}, quick=True).splitlines()[-4:]
-    assert "mode default, quick; tree not in git, patch ab;" in told[0]
+    assert "speedup: compiled before / compiled after" in " ".join(told.split())
+    assert "launches" in told
+    told = text(toy(), tree={"commit": None, "dirty": None, "digest": "ab"}, quick=True)
+    assert "mode default, quick\n- tree not in git, patch ab\n" in told
 
 
 def test_nothing_that_ran_is_still_a_report() -> None:
-    results, judgement = read(toy(oe=failing("timeout"), pe=failing("skipped"), oc=failing("skipped")))
-    told = harness_text(results, judgement)
-    assert "toy: invalid\n  the case is wrong, not the patch: original eager: hung (time limit)" in told
-    assert "## toy: invalid" in harness_markdown(results, judgement)
+    told = text(toy(oe=failing("timeout"), pe=failing("skipped"), oc=failing("skipped")))
+    assert "- toy: invalid\n  - the case is wrong, not the patch: original eager: hung (time limit)" in told
     assert "|" not in told
-    assert "|" not in harness_text(*read())
+    assert "|" not in text()
 
 
 def test_markdown() -> None:
-    case = toy("my|case", oc={"breaks": BREAKS}, pc=QUICK_WARM)
-    told = harness_markdown(*read(case))
+    told = text(toy("my|case", oc={"breaks": BREAKS}, pc=QUICK_WARM))
     lines = told.splitlines()
-    assert lines[:3] == ["# Original against patched: my\\|case", "", "- torch 2.13.0+cpu"]
-    command = "    fix-compile --test --case 'toy cases.py' m.py"
-    assert lines.index(command) < lines.index("## Variants")
-    head = next(i for i, line in enumerate(lines) if line.startswith("| case | MAE diff | max diff | breaks |"))
-    assert lines[head + 1] == "|" + "---|" * 10
-    assert lines[head + 2] == "| my\\|case | 1e-07 | 1e-06 | 4 -> 0 | 3 -> 1 | 10.0 | 10.0 | 4.00 | 2.50x | yes |"
-    assert "- breaks 16 -> 0" in lines
-    assert "  - removed 12x `m.py:12`: `` a tensor `if` | <lambda> ``" in lines
-    assert "  - removed 1x `m.py:40`: `print is called`" in lines
+    assert lines[0] == "# Original against patched: my\\|case"
+    assert list(rows(told)) == ["my|case"]
+    assert "  - breaks 16 -> 0" in lines
+    assert "    - removed 12x `m.py:12`: `a tensor `if` | <lambda>`" not in lines
+    assert "    - removed 12x `m.py:12`: ``a tensor `if` | <lambda>``" in lines
+    assert "    - removed 1x `m.py:40`: `print is called`" in lines
     assert "\n\n\n" not in told
     assert told.endswith("\n")
     assert not told.endswith("\n\n")
@@ -252,13 +250,11 @@ def test_markdown() -> None:
 
 
 def test_markdown_of_failures() -> None:
-    told = harness_markdown(*read(toy("a", pc={**failing("error", "a < b"), "tail": ["  one", "two"]}), toy("b")))
-    assert "\n## a: failed\n\n- patched compiled (default): crashed: a \\< b\n" in told
-    assert "\n## b: equivalent\n" in told
-    ending = (
-        "\n## What did not run to its end\n\na: patched compiled (default): crashed: a \\< b\n\n      one\n    two\n"
-    )
-    assert told.endswith(ending)
+    told = text(toy("a", pc={**failing("error", "a < b"), "tail": ["  one", "two"]}), toy("b"))
+    assert "- a: failed\n  - patched compiled (default): crashed: a \\< b\n" in told
+    assert "\n- b: equivalent\n" in told
+    ending = "\n## What did not run to its end\n\na: patched compiled (default): crashed: a \\< b\n\n"
+    assert f"{ending}```text\n  one\ntwo\n```\n" in told
 
 
 def test_json() -> None:

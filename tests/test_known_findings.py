@@ -14,7 +14,7 @@ import yaml
 from toy import RULES
 
 from patcher import cli
-from patcher.files.changed_lines import DiffBaseError, changed_lines
+from patcher.patching.check import DiffBaseError, changed_lines
 
 ROOT = Path(__file__).resolve().parent.parent
 Git = Callable[..., bytes]

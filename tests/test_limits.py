@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from patcher.files.limits import line_limit
+from patcher.config import line_limit
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from patcher.diagnose.bench import Bench
 from patcher.diagnose.counted import counting
 from patcher.diagnose.places import Places
 from patcher.edit.engine import patch
-from patcher.files.ignores import OF_COMMENTS
+from patcher.edit.suppress import OF_COMMENTS
 from patcher.harness import run as running
 from patcher.harness.cases import Case
 from patcher.harness.earlier import Workers

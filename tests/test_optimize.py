@@ -20,8 +20,7 @@ import pytest
 from patcher.diagnose.asked_settings import asked_settings
 from patcher.diagnose.bench import Begun, State
 from patcher.diagnose.events import Event
-from patcher.diagnose.groups import Group
-from patcher.diagnose.guards import parsed
+from patcher.diagnose.groups import Group, parsed
 from patcher.diagnose.places import Places
 from patcher.harness import plan
 from patcher.harness.compare import BUDGET_OVER, Judgement, VerdictStatus, ended
@@ -499,7 +498,7 @@ def test_a_limit_is_raised_only_where_a_bound_may_be_reached(
     file = tmp_path / "net.py"
     file.write_text(f"def f(self, mode):\n    {line}\n")
     places = Places([str(file)], str(tmp_path), ())
-    event = Event("limit", "case", "net.py:1", reason, source="net.py:2", function="f")
+    event = Event("limit_hits", "case", "net.py:1", reason, source="net.py:2", function="f")
     group = Group(("recompile",), "recompilation", (event,), places.place("net.py:2"), (parsed(reason),))
     assert [setting.name for setting in asked_settings([group], places, "2.13.0")] == asked
 

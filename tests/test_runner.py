@@ -13,7 +13,7 @@ from toy import RULES
 
 from patcher.edit import engine
 from patcher.files.discover import Exclude
-from patcher.patching import parallel, runner, share
+from patcher.patching import runner, share
 from patcher.patching.runner import run
 from patcher.patching.share import Steps, Summary
 from patcher.results import FileResult
@@ -129,7 +129,7 @@ def test_processes_that_cannot_even_start(folder: Path, monkeypatch: pytest.Monk
     def none_left(*_: object) -> None:
         raise BlockingIOError(11, "Resource temporarily unavailable")
 
-    monkeypatch.setattr(parallel, "_start", none_left)
+    monkeypatch.setattr(runner, "_start", none_left)
     assert by_name(run([str(folder)], RULES, Settings(), jobs=2))["good01.py"].changed
 
 
@@ -143,7 +143,7 @@ def test_results_that_cannot_travel() -> None:
             self.sent = answer
 
     pipe = Pipe()
-    parallel._answer(pipe, lambda: 1, "instead")  # type: ignore[arg-type]
+    runner._answer(pipe, lambda: 1, "instead")  # type: ignore[arg-type]
     assert pipe.sent == "instead"
 
 

@@ -22,9 +22,9 @@ from patcher.facts import Facts
 from patcher.finding import find
 from patcher.rule import Code, Example, Finding, Fix, NearMiss, Replace, Rule, Where
 from patcher.selftest import call, executing, records
+from patcher.selftest.call import judged, tried_example
 from patcher.selftest.executing import Interpreter, execute, interpreter
-from patcher.selftest.measured import Measured, measured
-from patcher.selftest.verdicts import judged, tried_example
+from patcher.selftest.records import Measured, measured
 from patcher.settings import Settings
 
 RUN = "def make(): return f\ncalls = [(torch.ones(2),), (torch.zeros(2),)]\n"

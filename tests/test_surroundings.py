@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from patcher.files.discover import Surroundings, surroundings
 from patcher.patching.runner import run
-from patcher.patching.surroundings import Surroundings, surroundings
 from patcher.results import FileResult
 from patcher.settings import Settings
 from rules import load_rules
@@ -94,7 +94,7 @@ def test_all_other_files_of_the_project(tmp_path: Path) -> None:
 
 
 def test_of_too_many_files_none_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("patcher.patching.surroundings._MOST_FILES", 4)
+    monkeypatch.setattr("patcher.files.discover._MOST_FILES", 4)
     path = project(tmp_path, {f"m{i}.py": "x.filled\n" for i in range(5)})
     assert surroundings([str(path)]) == Surroundings(whole=False)
     assert not is_converted(path)

@@ -11,7 +11,6 @@ from typing import Any
 
 import click
 
-from patcher.cli.beginning import beginning
 from patcher.cli.explaining import rules_of, selftesting
 from patcher.cli.patching import patching
 from patcher.cli.restoring import forgetting, restoring
@@ -89,6 +88,7 @@ def _divided(arguments: list[str]) -> tuple[list[str], list[str]]:
 def _command(word: str, rules: Sequence[Rule], own: OwnRules, behind: Sequence[str] = ()) -> click.Command:
     later: dict[str, tuple[Any, ...]] = {
         "case": ("starting.casing",),
+        "new-rule": ("starting.beginning",),
         "diagnose": ("diagnosing.diagnosing", rules),
         **dict.fromkeys(SEARCHES, ("optimizing.optimizing", rules, word, behind)),
         "integrate": ("integrating.integrating",),
@@ -101,7 +101,6 @@ def _command(word: str, rules: Sequence[Rule], own: OwnRules, behind: Sequence[s
         "forget": forgetting,
         "rules": lambda: rules_of(rules, own.origins),
         "selftest": lambda: selftesting(rules, own),
-        "new-rule": beginning,
     }
     makes |= {name: partial(_loaded, *given) for name, given in later.items()}
     command = makes[word]() if word in makes else patching(rules, word)

@@ -15,15 +15,17 @@ from patcher.cli.patching import given_paths, rule_options, with_cases
 from patcher.cli.showing import first, measuring, program_words, progress
 from patcher.config import load
 from patcher.diagnose.call import FORMATS as REPORTS
-from patcher.diagnose.call import Asked, format_of, report
+from patcher.diagnose.call import format_of, report
+from patcher.diagnose.diagnosing import Wanted
 from patcher.diagnose.diagnostics import NAMES
 from patcher.files.discover import Exclude
+from patcher.measuring.measure import options_for
 from patcher.measuring.measure_options import how_options, located, request_of, rule_flags
 from patcher.options import settings_from
 from patcher.patching import calls
 from patcher.patching.analysis import Analysis
 from patcher.rule import Rule
-from patcher.selftest.measured import measured
+from patcher.selftest.records import measured
 
 _FROM_LOG = "Run nothing: read what a program printed with TORCH_LOGS=graph_breaks,recompiles,cudagraphs, anywhere."
 _FROM_TRACE = "Run nothing: read the folder that a program wrote with TORCH_TRACE=DIR, anywhere."
@@ -75,18 +77,23 @@ def diagnosing(rules: Sequence[Rule]) -> click.Command:
         analysis = Analysis(paths, rules, settings, exclude, progress() if shows_progress else None)
         if shows_progress:
             click.echo("\r\x1b[K", err=True, nl=False)
-        asked = Asked(
-            paths=paths,
-            outputs=tuple((Path(file), format_ or format_of(Path(file))) for file in output),
-            format=format_ or ("narrow" if sys.stdout.isatty() and not wide else "markdown"),
+        command = (*program_words(), *sys.argv[1:])
+        wanted = Wanted(
+            cases=request.cases,
+            options=options_for(analysis.first, request, paths, command),
+            python=request.python,
             only=how["only"],
             trace=how["trace"] or "",
-            command=(*program_words(), *sys.argv[1:]),
+            tolerance=request.tolerance,
+            command=shlex.join(command),
             verify=lambda *of: "" if log else shlex.join([*program_words(), *_verifying(how, *of), *(typed or paths)]),
-            log=Path(log) if log else None,
+            progress=None if how["quiet"] else measuring(),
+            count_first=request.backend is None,  # else it is done as asked
+            say=None if how["quiet"] else first,
         )
-        shown, told = (None, None) if how["quiet"] else (measuring(), first)
-        return report(analysis, settings, request, asked, shown, told)
+        outputs = [(Path(file), format_ or format_of(Path(file))) for file in output]
+        shape = format_ or ("narrow" if sys.stdout.isatty() and not wide else "markdown")
+        return report(analysis, settings, wanted, paths, outputs, shape, Path(log) if log else None)
 
     return diagnosis
 

@@ -10,15 +10,15 @@ import click
 
 from patcher.cli.showing import colour, page, progress
 from patcher.config import ConfigError, nearest
+from patcher.edit.suppress import OF_COMMENTS
 from patcher.explain import coloured, explanation, listing
-from patcher.files.ignores import OF_COMMENTS
 from patcher.options import chosen_rules, find_rule, strategies_of, strategy_key
 from patcher.own_rules.examined import examined
 from patcher.own_rules.found import OwnRules
 from patcher.patching import calls
 from patcher.rule import Rule
 from patcher.selftest.call import selftest
-from patcher.selftest.measured import measured
+from patcher.selftest.records import measured
 
 
 def rules_of(rules: Sequence[Rule], origins: Mapping[str, str]) -> click.Command:

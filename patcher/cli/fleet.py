@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +17,9 @@ import click
 
 from patcher.cli.showing import program_words
 from patcher.fleet.call import FORMATS, Asked, fleet
-from patcher.fleet.local import Process
 from patcher.fleet.manifest import DOINGS, load
-from patcher.fleet.places import Places, here
 from patcher.fleet.row import Job
-from patcher.fleet.slots import Begun, Event
+from patcher.fleet.slots import Begun, Done, Event, Places, Process, here
 from patcher.patching import calls
 from patcher.rule import Rule
 
@@ -70,9 +68,8 @@ def fleeting(rules: Sequence[Rule]) -> click.Command:
                 return _here(todo, rules, jobs)
             return _scheduled(scheduler, todo, rules, jobs)
 
-        silent = given["quiet"] or not sys.stderr.isatty()
-        with _Shown(silent=given["quiet"], lines=silent) as shown:
-            return fleet(asked, rules, places, shown.event, shown.line)
+        quiet = given["quiet"]
+        return fleet(asked, rules, places, _showing(quiet), lambda text: None if quiet else click.echo(text, err=True))
 
     return many
 
@@ -108,44 +105,24 @@ def _scheduled(address: str, todo: Sequence[Job], rules: Sequence[Rule], jobs: i
     return there(address, todo, rules, jobs)
 
 
-class _Shown:
-    """A bar that tells what runs where; where there is no terminal, a line for each row that is done."""
+def _showing(quiet: bool) -> Callable[[Event, int, int], None]:
+    """What tells of each row that is done, and on a terminal of what runs where."""
+    running, start, moving = dict[str, str](), time.monotonic(), sys.stderr.isatty()
 
-    def __init__(self, silent: bool, lines: bool) -> None:
-        self._silent, self._lines, self._running = silent, lines, dict[str, str]()
-        self._start = time.monotonic()
-
-    def __enter__(self) -> _Shown:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if not self._lines:
-            click.echo("\r\x1b[K", err=True, nl=False)
-
-    def line(self, text: str) -> None:
-        """What is known first."""
-        if not self._silent:
-            click.echo(text, err=True)
-
-    def event(self, event: Event, done: int, total: int) -> None:
-        """A job has begun, or is over."""
+    def show(event: Event, done: int, total: int) -> None:
         if isinstance(event, Begun):
-            self._running[event.job.name] = event.where
+            running[event.job.name] = event.where
         else:
-            self._running.pop(event.job.name, None)
-        if self._silent:
-            return
-        seconds = time.monotonic() - self._start
-        if not self._lines:
-            self._draw(done, total, seconds)
-        elif not isinstance(event, Begun):
+            running.pop(event.job.name, None)
+        told = f"[{time.monotonic() - start:.0f} s] {done} of {total}"
+        if moving and not quiet:
+            more = "; ".join(f"{name} on {where}" for name, where in running.items())
+            line = f"{told}  {more}"[: shutil.get_terminal_size().columns - 1]
+            click.echo("\r\x1b[K" + ("" if done == total else line), err=True, nl=False)
+        elif not quiet and isinstance(event, Done):
             row = event.row
             place = f" on {row.machine}" if row.machine else ""
-            told = row.answer if row.answer == "ok" else f"{row.answer}: {row.told}"
-            click.echo(f"[{seconds:.0f} s] {done} of {total}: {row.name}{place}: {told}", err=True)
+            answer = row.answer if row.answer == "ok" else f"{row.answer}: {row.told}"
+            click.echo(f"{told}: {row.name}{place}: {answer}", err=True)
 
-    def _draw(self, done: int, total: int, seconds: float) -> None:
-        width, full = 20, round(20 * done / max(total, 1))
-        running = "; ".join(f"{name} on {where}" for name, where in self._running.items())
-        line = f"[{seconds:.0f} s] [{'#' * full}{'.' * (width - full)}] {done} of {total}  {running}"
-        click.echo("\r\x1b[K" + line[: shutil.get_terminal_size().columns - 1], err=True, nl=False)
+    return show

@@ -6,6 +6,7 @@ import contextlib
 import os
 import sys
 import tempfile
+import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,12 +15,12 @@ from typing import Any
 import click
 
 from patcher.cli.showing import asks, colour, measuring, program, program_words, progress, say
-from patcher.cli.words import OTHERS, SPELLED, is_word
+from patcher.cli.words import LISTED, OTHERS, SPELLED, is_word
 from patcher.config import FORMATS, Config, ConfigError, load, nearest
 from patcher.described import described
+from patcher.edit.suppress import OF_COMMENTS
 from patcher.files.backup import Store, project_root
 from patcher.files.discover import Exclude, missing
-from patcher.files.ignores import OF_COMMENTS
 from patcher.files.kept import default_folder
 from patcher.harness.processes import Event
 from patcher.harness.scratch import scratch
@@ -38,36 +39,19 @@ from patcher.report.text import coloured
 from patcher.results import FileResult
 from patcher.rule import Rule
 from patcher.run.program import no_notebook
-from patcher.selftest.measured import measured
+from patcher.selftest.records import measured
 from patcher.settings import Settings
 from patcher.version import VERSION
 
-_HELP = """Rewrite PyTorch model source so that torch.compile breaks and recompiles less.
+_LISTED = "\n".join(
+    textwrap.fill(told, 78, initial_indent=f"  {f'{word} {behind}':<19} ", subsequent_indent=" " * 22)
+    for word, (behind, told) in LISTED.items()
+)
+_HELP = f"""Rewrite PyTorch model source so that torch.compile breaks and recompiles less.
 
 \b
 Words, in the place of the first PATH:
-  optimize -- COMMAND make your program faster, or say that compiling does
-                      not pay
-  check [PATH]...     what is to fix; writes nothing   (or: --verify-only)
-  diff [PATH]...      the changes; writes nothing      (or: --dry-run)
-  fix [PATH]...       make the changes                 (or: --yes)
-  test [PATH]...      your model before and after; make the changes when the
-                      results are equivalent           (or: --test)
-  judge [PATH]...     the same for anybody's change, with changed inputs too;
-                      --patch DIFF or --against REV; nothing is changed
-  case FILE:CLASS     write a first case: how a model is built and called
-  diagnose [PATH]...  run your model; tell what costs time, and why
-  prove [PATH]...     keep the fixes that a run shows to help (or: --prove)
-  tune [PATH]...      find the call of torch.compile that is fastest
-  fleet MANIFEST      many models and cases, here or on many machines
-  integrate SCRIPT... give a script arguments for torch.compile, and the call
-  restore [RUN]       put the originals of the last (or that) run back
-  forget [RUN]        keep the changes and remove the originals of that run
-  rules [CODE]        list the rules, or explain one
-  selftest            run the rules' examples on your PyTorch
-  new-rule CODE       begin a package with a rule of your own
-  server              be a language server, for editors
-  mcp                 be a server for coding assistants
+{_LISTED}
 \b
 "verify" is "check". Without a word and without such an option, the changes
 are shown and a question is asked; without a terminal they are made. Without

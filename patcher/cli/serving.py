@@ -12,7 +12,7 @@ from typing import BinaryIO
 import click
 
 from patcher.config import ConfigError
-from patcher.files.ignores import OF_COMMENTS
+from patcher.edit.suppress import OF_COMMENTS
 from patcher.patching import calls
 from patcher.rule import Rule
 

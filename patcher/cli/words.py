@@ -27,10 +27,30 @@ SPELLED: Mapping[str, Word] = {
     "judge": Word(("--test",), "Measure anybody's change (--patch, --against) on your model, and on changed inputs."),
 }
 
+#: All words with what stands behind them, and what they do: the help lists them.
+LISTED: Mapping[str, tuple[str, str]] = {
+    "optimize": ("-- COMMAND", "make your program faster, or say that compiling does not pay"),
+    "check": ("[PATH]...", "what is to fix; writes nothing (or: --verify-only)"),
+    "diff": ("[PATH]...", "the changes; writes nothing (or: --dry-run)"),
+    "fix": ("[PATH]...", "make the changes (or: --yes)"),
+    "test": ("[PATH]...", "your model before and after; make the changes when the results are equivalent (or: --test)"),
+    "judge": ("[PATH]...", "the same for anybody's change (--patch DIFF, --against REV); nothing is changed"),
+    "case": ("FILE:CLASS", "write a first case: how a model is built and called"),
+    "diagnose": ("[PATH]...", "run your model; tell what costs time, and why"),
+    "prove": ("[PATH]...", "keep the fixes that a run shows to help (or: --prove)"),
+    "tune": ("[PATH]...", "find the call of torch.compile that is fastest"),
+    "fleet": ("MANIFEST", "many models and cases, here or on many machines"),
+    "integrate": ("SCRIPT...", "give a script arguments for torch.compile, and the call"),
+    "restore": ("[RUN]", "put the originals of the last (or that) run back"),
+    "forget": ("[RUN]", "keep the changes and remove the originals of that run"),
+    "rules": ("[CODE]", "list the rules, or explain one"),
+    "selftest": ("", "run the rules' examples on your PyTorch"),
+    "new-rule": ("CODE", "begin a package with a rule of your own"),
+    "server": ("", "be a language server, for editors"),
+    "mcp": ("", "be a server for coding assistants"),
+}
 #: Words for calls of their own.
-OTHERS = tuple(
-    "optimize prove tune case diagnose fleet integrate restore forget rules selftest new-rule server mcp".split()
-)
+OTHERS = tuple(word for word in LISTED if word not in SPELLED)
 
 #: The words that search; of ``diagnose`` some are options, too: ``diagnose --prove PATH`` is ``prove PATH``.
 SEARCHES = ("optimize", "prove", "tune")

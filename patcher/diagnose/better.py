@@ -8,15 +8,10 @@ from typing import NamedTuple
 from patcher.diagnose.bench import State, totals
 from patcher.diagnose.diagnosis import Totals
 from patcher.harness.measured import Tree
+from patcher.words import COUNTED
 
-_COUNTS = (
-    ("limit_hits", "recompile-limit hits"),
-    ("dropped_frames", "dropped frames"),
-    ("breaks", "breaks"),
-    ("recompiles", "recompiles"),
-    ("launches", "launches"),
-    ("cudagraph_skips", "CUDA-graph skips"),
-)
+_WORDS = {name: f"{word}s" for name, word in COUNTED.items()} | {"launches": "launches"}
+_GRAVEST = ("limit_hits", "dropped_frames", "breaks", "recompiles", "launches", "cudagraph_skips")
 TIMED = ("inductor",)  # the backends whose times say something
 _FEW = 10  # operators
 _MANY = 300  # operators: so many are compiled where a loop is unrolled
@@ -27,7 +22,7 @@ _NEAR = 2  # times the graphs that start
 
 def change(before: Totals, after: Totals) -> str:
     """Return the counts that differ between two states, as ``breaks 25 -> 0``, what got better first."""
-    pairs = [(word, getattr(before, name), getattr(after, name)) for name, word in _COUNTS]
+    pairs = [(_WORDS[name], getattr(before, name), getattr(after, name)) for name in _GRAVEST]
     told = [f"{word} {was} -> {now}" for word, was, now in sorted(pairs, key=lambda p: p[2] > p[1]) if now != was]
     if captures_less(after.operators, before.operators):
         told.append(f"captured operators {before.operators} -> {after.operators}: less is compiled")

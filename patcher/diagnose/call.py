@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from patcher.diagnose import latest
 from patcher.diagnose.diagnosing import Wanted, diagnose
-from patcher.diagnose.diagnosis import Diagnosis
+from patcher.diagnose.diagnosis import SEVERITIES, Diagnosis
 from patcher.diagnose.logged import logged
 from patcher.files.backup import project_root
-from patcher.harness.measured import CaseResult, ResultsError
-from patcher.harness.processes import Progress, RunError
-from patcher.measuring.measure import Request, need_torch, options_for
+from patcher.harness.measured import ResultsError
+from patcher.harness.processes import RunError
+from patcher.measuring.measure import need_torch
 from patcher.patching.analysis import Analysis
 from patcher.patching.calls import FAILURE, INTERRUPTED, OK, Told
 from patcher.report.diagnosis_json import diagnosis_json
 from patcher.report.diagnosis_markdown import diagnosis_markdown
 from patcher.report.fitted import fitted
 from patcher.report.page import page
+from patcher.report.recommending import ran_compiled
 from patcher.settings import Settings
+from patcher.words import many
 
 FORMATS: Mapping[str, Callable[[Diagnosis], str]] = {
     "markdown": diagnosis_markdown,
@@ -42,64 +42,48 @@ def format_of(file: Path) -> str:
     return {".html": "html", ".htm": "html", ".json": "json"}.get(file.suffix.lower(), "markdown")
 
 
-@dataclass(frozen=True)
-class Asked:
-    """What the user asks of ``diagnose``, besides how to measure.
-
-    ``command``: the call as typed. ``verify``: the command that shows what the fixes of rules with these codes do.
-    ``outputs``: files for the report with their formats; without any it goes to stdout, in ``format``, which may also
-    be "narrow": for a terminal. ``log``: what torch has logged, to be read in the place of a run.
-    """
-
-    paths: tuple[str, ...]
-    outputs: tuple[tuple[Path, str], ...]
-    format: str
-    only: tuple[str, ...]
-    trace: str
-    command: tuple[str, ...]
-    verify: Callable[[Sequence[str], bool], str]
-    log: Path | None = None
-
-
 def report(
     analysis: Analysis,
     settings: Settings,
-    request: Request,
-    asked: Asked,
-    progress: Progress | None,
-    say: Callable[[Sequence[str]], None] | None = None,
+    wanted: Wanted,
+    paths: Sequence[str],
+    outputs: Sequence[tuple[Path, str]],
+    shape: str,
+    log: Path | None = None,
 ) -> Told:
-    """Diagnose and report. ``say`` is told what is known first.
+    """Diagnose and report: into the files ``outputs``, each with its format, without any to stdout in ``shape``.
 
-    Exit status: 0, also when there are causes; 2 when a case does not run, or another failure.
+    ``log``: what torch has logged, to be read in the place of a run. Exit status: 0, also when there are causes; 2 when
+    a case does not run, or another failure.
     """
     missing = [f"{file.path}: error: {file.error}" for file in analysis.first if file.error]
-    if not analysis.files or any(not os.path.lexists(path) for path in asked.paths):
+    if not analysis.files or any(not os.path.lexists(path) for path in paths):
         return Told(FAILURE, err=(*missing, *([] if missing else ["no Python files found"])))
-    unwritable = [line for file, _ in asked.outputs if (line := why_not(file))]
-    if unwritable:
+    if unwritable := [line for file, _ in outputs if (line := why_not(file))]:
         return Told(FAILURE, err=(*unwritable, "nothing was measured"))
     try:
-        need_torch(request.python)
-        wanted = _wanted(analysis, request, asked, progress, say)
-        diagnosed = logged(analysis, settings, wanted, asked.log) if asked.log else diagnose(analysis, settings, wanted)
+        need_torch(wanted.python)
+        found = logged(analysis, settings, wanted, log) if log else diagnose(analysis, settings, wanted)
     except KeyboardInterrupt:
         return Told(INTERRUPTED, err=("interrupted; nothing was changed",))
     except (RunError, ResultsError, OSError) as error:
         return Told(FAILURE, err=(f"diagnose: error: {error} (your files are as they were)",))
-    if not asked.only and diagnosed.ran and asked.paths:
-        latest.keep(diagnosed.diagnosis, analysis.files, os.path.realpath(project_root(asked.paths[0])))
-    status = OK if diagnosed.ran else FAILURE
-    if not asked.outputs:
-        return Told(status, _SHAPES[asked.format](diagnosed.diagnosis))
-    tried = [_kept(file, FORMATS[format_](diagnosed.diagnosis)) for file, format_ in asked.outputs]
-    tried += [_kept(file, text) for file, text in _graphs(diagnosed.diagnosis, [file for file, _ in asked.outputs])]
-    errors = [line for line in tried if line]
-    written = "".join(f"{file}\n" for file, _ in asked.outputs)
-    if errors:  # it took long to make
-        written = _SHAPES[asked.format](diagnosed.diagnosis)
-    told = () if asked.only else _summary(diagnosed.diagnosis)
-    return Told(FAILURE if errors else status, written, (*told, *errors))
+    if not wanted.only and found.ran and paths:
+        latest.keep(found.diagnosis, analysis.files, os.path.realpath(project_root(paths[0])))
+    return _told(found.diagnosis, OK if found.ran else FAILURE, outputs, shape, () if wanted.only else None)
+
+
+def _told(
+    diagnosis: Diagnosis, status: int, outputs: Sequence[tuple[Path, str]], shape: str, said: tuple[str, ...] | None
+) -> Told:
+    """The report where it is wanted; on stdout too where a file cannot be written: it took long to make."""
+    if not outputs:
+        return Told(status, _SHAPES[shape](diagnosis))
+    texts = [(file, FORMATS[format_](diagnosis)) for file, format_ in outputs]
+    texts += _graphs(diagnosis, [file for file, _ in outputs])
+    errors = [line for file, text in texts if (line := _kept(file, text))]
+    out = _SHAPES[shape](diagnosis) if errors else "".join(f"{file}\n" for file, _ in outputs)
+    return Told(FAILURE if errors else status, out, (*(_summary(diagnosis) if said is None else said), *errors))
 
 
 def why_not(file: Path) -> str:
@@ -132,37 +116,10 @@ def _kept(file: Path, text: str) -> str:
     return ""
 
 
-def _wanted(
-    analysis: Analysis,
-    request: Request,
-    asked: Asked,
-    progress: Progress | None,
-    say: Callable[[Sequence[str]], None] | None,
-) -> Wanted:
-    return Wanted(
-        cases=request.cases,
-        options=options_for(analysis.first, request, asked.paths, asked.command),
-        python=request.python,
-        only=asked.only,
-        trace=asked.trace,
-        tolerance=request.tolerance,
-        command=shlex.join(asked.command),
-        verify=asked.verify,
-        progress=progress,
-        count_first=request.backend is None,  # else it is done as asked
-        say=say,
-    )
-
-
-def _cases(diagnosis: Diagnosis) -> Sequence[CaseResult]:
-    return diagnosis.results.cases if diagnosis.results else ()
-
-
 def _summary(diagnosis: Diagnosis) -> tuple[str, ...]:
     """A line about the report that went to a file."""
-    ran = any(one.figures for case in _cases(diagnosis) for one in case.variants if one.kind == "compiled")
-    if not (ran or diagnosis.causes):
+    if not (ran_compiled(diagnosis.results) or diagnosis.causes):
         return diagnosis.problems
-    counts = [f"{n} {s}" for s in ("high", "medium", "low") if (n := sum(c.severity == s for c in diagnosis.causes))]
-    causes = "1 cause" if len(diagnosis.causes) == 1 else f"{len(diagnosis.causes)} causes"
+    counts = [f"{n} {s}" for s in SEVERITIES if (n := sum(c.severity == s for c in diagnosis.causes))]
+    causes = many(len(diagnosis.causes), "cause")
     return (f"{causes} ({', '.join(counts)})" if counts else "no causes", *diagnosis.problems)

@@ -20,6 +20,7 @@ from patcher.diagnose.relations import Found, related
 from patcher.harness import plan
 from patcher.harness.measured import CaseResult, Figures
 from patcher.rule import Cost
+from patcher.words import many
 
 BACKEND = "eager"
 _SHOWN = 8
@@ -53,8 +54,8 @@ def first_report(state: State, rules: Rules, places: Places) -> tuple[str, ...]:
     causes, launches = groups(state.before, places), settled_launches(state.before)
     counts = [one.figures.counts for one in state.before]
     breaks, recompiles = sum(c.breaks for c in counts), sum(c.recompiles for c in counts)
-    sums = f"{_number(breaks, 'break')}, {_number(recompiles, 'recompile')}"
-    told = [f"{_number(len(causes), 'cause')}, counted with the backend {BACKEND}: {sums}"]
+    sums = f"{many(breaks, 'break')}, {many(recompiles, 'recompile')}"
+    told = [f"{many(len(causes), 'cause')}, counted with the backend {BACKEND}: {sums}"]
     after = {group.key for group in groups(state.after, places)} if len(state.after) == len(state.before) else None
     grave = sorted(causes, key=lambda group: SEVERITIES.index(severity(group, launches)))
     for group in grave[:_SHOWN]:
@@ -71,7 +72,7 @@ def first_report(state: State, rules: Rules, places: Places) -> tuple[str, ...]:
 def remaining(state: State, options: plan.Options) -> str:
     """About how long it takes to compile the same with ``options`` and to time it, in one line."""
     compiled = [one.figures for one in (*state.before, *state.after)]
-    graphs = _number(sum(figures.counts.graphs for figures in compiled) * len(options.modes), "graph")
+    graphs = many(sum(figures.counts.graphs for figures in compiled) * len(options.modes), "graph")
     seconds = sum(_START_SECONDS + _OPERATOR_SECONDS * _operators(figures) for figures in compiled) * len(options.modes)
     how_long = f", about {_rounded(seconds)}" if options.backend == "inductor" else ""
     then = ", then the diagnostics" if options.probes else ""
@@ -98,10 +99,6 @@ def differing(
 def _operators(figures: Figures) -> float:
     """Those in all graphs that were compiled, about."""
     return sum(one.graphs * one.operators / max(one.launches, 1) for one in figures.origins)
-
-
-def _number(count: int, what: str) -> str:
-    return f"{count} {what}{'s' * (count != 1)}"
 
 
 def _rounded(seconds: float) -> str:

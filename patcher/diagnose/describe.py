@@ -7,13 +7,13 @@ import re
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from patcher.diagnose.advice import registry_id
 from patcher.diagnose.asked_settings import advised
 from patcher.diagnose.diagnosis import Cause, Fate, ProposedFix
 from patcher.diagnose.events import Event
-from patcher.diagnose.groups import Group, Key, severity
-from patcher.diagnose.guards import parsed, told
+from patcher.diagnose.groups import Group, Key, parsed, severity, told
 from patcher.diagnose.places import Places
 from patcher.diagnose.relations import Found
 from patcher.rule import Rule
@@ -71,41 +71,57 @@ class Context:
 def described(number: int, group: Group, found: Sequence[Found], context: Context) -> Cause:
     """One cause, with what the rules found there."""
     first, place = group.first, group.place
-    file = context.places.file(place.path) if place else None
-    if place and file:
-        place = replace(place, line=file.head(place.line))
-    line = file.lines[place.line - 1].strip() if file and place and place.line <= len(file.lines) else ""
-    function = (file.scope(place.line) if file and place else "") or ("" if group.follows else first.function)
-    registry = registry_id(first.url)
+    shown: dict[str, Any] = {
+        "where": "" if group.follows else first.source or first.where,
+        "function": "",
+        "trigger": "",
+        "code": (),
+    }
+    if place is not None:
+        shown["where"] = place.where
+        if file := context.places.file(place.path):
+            line = file.head(place.line)
+            shown = {
+                "where": replace(place, line=line).where,
+                "function": file.scope(line),
+                "trigger": file.lines[line - 1].strip() if line <= len(file.lines) else "",
+                "code": file.excerpt(line),
+            }
+    function = shown.pop("function") or ("" if group.follows else first.function)
     codes = sorted({f.reported.code for f in found if f.reported.applicability != "display-only"})
-    steady = context.again is None or group.key in context.again
-    known = context.after is not None and steady
-    later = (context.after or {}).get(group.key)
-    fate: Fate = "unknown" if not known else "remains" if later else "removed"
+    fate, later = _fate(group, context), (context.after or {}).get(group.key)
     return Cause(
         number=number,
         category=group.category,
         severity=severity(group, context.launches),
         title=_title(group, function),
-        where=place.where if place else "" if group.follows else first.source or first.where,
         function=function,
-        trigger=line,
         reason=_reason(group),
         impact=group.impact,
         cases=group.cases,
-        code=file.excerpt(place.line) if file and place else (),
         explanation=first.explanation,
         hints=first.hints,
         advice=() if group.follows or fate == "removed" else advised(group, context.places, context.torch),
-        registry=registry,
+        registry=registry_id(first.url),
         reference=first.url,
         fixes=tuple(_proposed(f, context) for f in found),
         verify=context.verify(codes, any(f.reported.applicability == "unsafe" for f in found)),
-        steady=steady,
+        steady=_is_steady(group, context),
         fate=fate,
         after=later.impact if later else None,
         note=_note(group, context),
+        **shown,
     )
+
+
+def _is_steady(group: Group, context: Context) -> bool:
+    return context.again is None or group.key in context.again
+
+
+def _fate(group: Group, context: Context) -> Fate:
+    if context.after is None or not _is_steady(group, context):
+        return "unknown"
+    return "remains" if group.key in context.after else "removed"
 
 
 def _note(group: Group, context: Context) -> str:

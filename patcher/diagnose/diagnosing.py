@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import shutil
+import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,7 +24,6 @@ from patcher.diagnose.groups import Group, Key, groups, settled_launches
 from patcher.diagnose.places import Places
 from patcher.diagnose.relations import ZONE, Found, bundles, evidence, findings, traced, with_zones
 from patcher.diagnose.sites import compile_sites, decorated_classes
-from patcher.diagnose.trace import rendered
 from patcher.harness import plan
 from patcher.harness.cases import Case
 from patcher.harness.compare import ended
@@ -32,6 +33,33 @@ from patcher.patching.analysis import Analysis
 from patcher.report.diff import file_diff
 from patcher.results import blamed
 from patcher.settings import Settings, Unit
+
+_SECONDS = 300
+
+
+def rendered(results: Results) -> str:
+    """What became of the traces of the compiled variants, a line for each; "" when none was asked for."""
+    folders = dict.fromkeys(v.trace for case in results.cases for v in case.variants if v.trace)
+    return "\n".join(_rendered(Path(folder)) for folder in folders)
+
+
+def _rendered(folder: Path) -> str:
+    logs = sorted(folder.glob("dedicated_log_torch_trace_*"))
+    if not logs:
+        return f"{folder}: torch has written no trace there"
+    program = shutil.which("tlparse")
+    if program is None:
+        return f"{folder}: the trace is kept; `pip install tlparse`, then `tlparse {logs[0]}` shows it in a browser"
+    out = folder / "tlparse"
+    command = [program, str(logs[0]), "-o", str(out), "--overwrite", "--no-browser"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"{folder}: the trace is kept; tlparse did not come to its end ({type(error).__name__})"
+    if done.returncode or not (out / "index.html").exists():
+        last = next((line for line in reversed(done.stderr.splitlines()) if line.strip()), "no message")
+        return f"{folder}: the trace is kept; tlparse failed: {last.strip()}"
+    return f"{folder}: rendered by tlparse: {out / 'index.html'}"
 
 
 @dataclass(frozen=True)
@@ -391,7 +419,7 @@ class Whole:
         loaded = {file for one in self.state.after for file in one.figures.loaded}
         names = loaded | {where.partition(" in ")[0].rpartition(":")[0] for where in (*broke, *stacks, *origins)}
         paths = filter(None, map(self.places.path, sorted(names)))
-        ran = {self.places.shown(path): frozenset[int]() for path in paths}
+        ran = {self.places.shown(path) for path in paths}
         return fine(self._sources(), ran, broke, shown=self.places.shown, project=self.analysis.project)
 
 

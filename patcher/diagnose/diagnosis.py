@@ -152,9 +152,9 @@ class Diagnostic:
     ``tables``: those that come after the conclusions. ``graphs``: what is kept in files beside the report.
     """
 
-    name: str
-    title: str
-    case: str
+    name: str = ""
+    title: str = ""
+    case: str = ""
     status: str = "ok"
     message: str = ""
     columns: tuple[str, ...] = ()

@@ -2,14 +2,99 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
-from patcher.diagnose.diagnosis import Diagnostic
-from patcher.diagnose.fused import fused
-from patcher.diagnose.timings import baseline, compared
+from patcher.diagnose.diagnosis import Diagnostic, GraphPair, Table
+from patcher.diagnose.timings import baseline, code, compared
 from patcher.diagnose.varied import varied
-from patcher.harness.measured import CaseResult, ProbeResult, Results
+from patcher.harness.measured import CaseResult, Results
+from patcher.words import many
+
+#: What each switch looks for is in PyTorch; "" where PyTorch has no such operator.
+OPERATORS = {
+    "rms-norm": "F.rms_norm",
+    "layer-norm": "F.layer_norm",
+    "rope": "",
+    "gelu-tanh": 'F.gelu(approximate="tanh")',
+    "gelu-erf": "F.gelu",
+    "silu": "F.silu",
+    "modulate": "",
+    "attention": "F.scaled_dot_product_attention",
+}
+_INDUCTOR = (
+    "Inductor fuses pointwise and normalising operators by itself: a rewrite gains time in eager code, and numbers that"
+    " are the same eagerly and compiled."
+)
+
+
+def fused(case: CaseResult, figures: Figures) -> Diagnostic:
+    """The places that match, and the graphs before and after."""
+    kind = "the forward of training" if figures["train"] else "inference"
+    graphs = many(len(figures["graphs"]), "graph")
+    return Diagnostic(
+        message=f"{len(figures['switches'])} operators are looked for in {graphs} of AOT Autograd, {kind}",
+        columns=("operator", "written as", "at", "in", "times", "operators"),
+        rows=tuple(_match_row(match) for match in figures["matches"]),
+        conclusions=tuple(_conclusions(figures)),
+        tables=(_graphs(figures["graphs"]),) if figures["graphs"] else (),
+        graphs=tuple(_pair(case.name, graph) for graph in figures["graphs"]),
+    )
+
+
+def _match_row(match: Figures) -> tuple[str, ...]:
+    constants = ", ".join(f"{name} {value:g}" for name, value in match["constants"].items())
+    module, owner = code(match["module"]) if match["module"] else "", match["class"]
+    return (
+        match["switch"],
+        match["how"] + (f"; {constants}" if constants else ""),
+        code(match["where"]) if match["where"] else "-",
+        (f"{module} ({owner})" if owner else module) if module else owner or "-",
+        f"{match['times']}" + (f" in {match['graphs']} graphs" if match["graphs"] > 1 else ""),
+        str(match["nodes"]),
+    )
+
+
+def _graphs(graphs: Iterable[Figures]) -> Table:
+    columns = ("graph", "attempt", "begins at", "captured", "in one form", "after", "matches", "difference")
+    rows = tuple(
+        (
+            str(graph["number"]),
+            str(graph["attempt"]),
+            code(graph["where"]) if graph["where"] else "-",
+            *(str(graph[key]) for key in ("captured", "before", "after", "matches")),
+            # JSON has NaN as text
+            graph["message"] or ("-" if graph["difference"] is None else f"{float(graph['difference']):.1e}"),
+        )
+        for graph in graphs
+    )
+    return Table("The graphs: operators, and the largest relative difference when rewritten", columns, rows)
+
+
+def _pair(case: str, graph: Figures) -> GraphPair:
+    where = f", from {graph['where']}" if graph["where"] else ""
+    counts = f"{graph['before']} operators before, {graph['after']} after, {many(graph['matches'], 'match', 'matches')}"
+    return GraphPair(f"{case}-graph-{graph['number']}", f"{counts}{where}", graph["text_before"], graph["text_after"])
+
+
+def _conclusions(figures: Figures) -> list[str]:
+    told = []
+    for switch in figures["switches"]:
+        places = [match for match in figures["matches"] if match["switch"] == switch]
+        if places:
+            count, now = sum(match["times"] for match in places), OPERATORS.get(switch)
+            what = f"could be {code(now)}" if now else "is no operator of PyTorch's: only a device that has one gains"
+            told.append(f"{switch}: {many(count, 'match', 'matches')} at {many(len(places), 'place')}, {what}.")
+    told = [*told, _INDUCTOR] if told else ["None of the operators is written by hand in what is compiled."]
+    own = ", ".join(f"{switch} {count}" for switch, count in figures["own"].items() if count)
+    told += [f"PyTorch's own operator already: {own}."] if own else []
+    each, limit = figures["attempts"], figures["limit"]
+    if each and each[-1]:
+        return [*told, f"After {limit} attempts something is still compiled: fix the recompiles first."]
+    return [*told, f"Attempt {len(each)} of at most {limit} is steady: nothing is compiled from there on."]
+
 
 Figures = Mapping[str, Any]
 
@@ -48,51 +133,33 @@ def _diagnostic(results: Results, case: CaseResult, name: str) -> Diagnostic:
         return Diagnostic(name, title, case.name, "skipped", "it was not run")
     if found.status != "ok":
         return Diagnostic(name, title, case.name, found.status, found.message, seconds=found.seconds)
+    tells: dict[str, Callable[[CaseResult, Figures], Diagnostic]]
+    tells = {"fullgraph": partial(_fullgraph, results), "fusions": fused, "vary-batch": varied, "vary-sequence": varied}
     try:
-        return _of_probe(results, case, found, title)
+        told = tells.get(name, compared)(case, found.figures)
     except (KeyError, TypeError, ValueError, AttributeError):  # results may come from elsewhere
         return Diagnostic(name, title, case.name, "error", "its figures are of another version of this tool")
+    return replace(told, name=name, title=title, case=case.name, seconds=found.seconds)
 
 
-def _of_probe(results: Results, case: CaseResult, found: ProbeResult, title: str) -> Diagnostic:
-    name = found.name
-    if name == "fullgraph":
-        return _fullgraph(results, case, found, title)
-    if name in ("vary-batch", "vary-sequence"):
-        return varied(case, found, title)
-    if name == "fusions":
-        return fused(case, found, title)
-    return compared(case, found, title)
-
-
-def _fullgraph(results: Results, case: CaseResult, probe: ProbeResult, title: str) -> Diagnostic:
-    calls: list[Figures] = probe.figures["calls"]
+def _fullgraph(results: Results, case: CaseResult, figures: Figures) -> Diagnostic:
+    calls: list[Figures] = figures["calls"]
     rows = []
     for call in calls:
         seconds = "-" if call["seconds"] is None else f"{call['seconds']:.1f}"
         answer = "-" if _empty(call) else "yes" if call["captured"] else "no"
         rows.append((str(call["call"]), answer, str(call["launches"]), seconds, call["message"]))
+    own = ", compiled as the case compiles it" if figures.get("own_compile") else ""
     return Diagnostic(
-        probe.name,
-        title,
-        case.name,
-        message=_how(probe.figures),
+        message=f"backend {figures['backend']}{own}",
         columns=("call", "captured whole", "launches", "s", "the first thing in the way"),
         rows=tuple(rows),
-        conclusions=tuple(_of_fullgraph(results, case, probe.figures)),
-        seconds=probe.seconds,
+        conclusions=tuple(_of_fullgraph(results, case, figures)),
     )
 
 
 def _empty(call: Figures) -> bool:
     return bool(call["captured"]) and not call["launches"]
-
-
-def _how(figures: Figures) -> str:
-    told = [f"backend {figures['backend']}"]
-    if figures.get("own_compile"):
-        told.append("compiled as the case compiles it")
-    return ", ".join(told)
 
 
 def _of_fullgraph(results: Results, case: CaseResult, figures: Figures) -> list[str]:

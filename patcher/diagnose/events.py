@@ -8,15 +8,14 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from patcher.harness.measured import CaseResult, Figures, Origin, Recompile, Site
-
-Kind = Literal["break", "dropped", "recompile", "limit", "skip"]
+from patcher.words import COUNTED
 
 RESUMED = re.compile(r"torch_dynamo_resume_in_(.+)_at_(\d+)$")
 
 
 @dataclass(frozen=True)
 class Event:
-    """One break, dropped frame, recompile, limit hit or skipped CUDA graph, seen ``count`` times in ``case``.
+    """Something of a ``kind`` of `COUNTED`, seen ``count`` times in ``case``.
 
     ``where``: ``file:line`` of the code; of a recompile, where the function begins. ``source``: of a recompile, the
     code that put the guard there. ``function``: of a recompile, its name; ``after``: the line after which it resumes;
@@ -24,7 +23,7 @@ class Event:
     ``around``: other frames by which it also did.
     """
 
-    kind: Kind
+    kind: str
     case: str
     where: str
     reason: str
@@ -51,12 +50,9 @@ class Seen:
 
     def events(self) -> Iterator[Event]:
         """All events, with places in the original."""
-        figures = self.figures
-        yield from (self._site("break", site) for site in figures.breaks)
-        yield from (self._site("dropped", site) for site in figures.dropped_frames)
-        yield from (self._recompile("recompile", item) for item in figures.recompiles)
-        yield from (self._recompile("limit", item) for item in figures.limit_hits)
-        yield from (self._site("skip", site) for site in figures.cudagraph_skips)
+        for kind in COUNTED:
+            for item in getattr(self.figures, kind):
+                yield self._site(kind, item) if isinstance(item, Site) else self._recompile(kind, item)
 
     def origins(self) -> Iterator[Origin]:
         """The frames that the launched graphs belong to, with places in the original."""
@@ -70,7 +66,7 @@ class Seen:
         lines = self.lines.get(file)
         return f"{file}:{lines.get(int(line), int(line))}" if lines and line.isdigit() else where
 
-    def _site(self, kind: Kind, site: Site) -> Event:
+    def _site(self, kind: str, site: Site) -> Event:
         return Event(
             kind,
             self.case,
@@ -89,7 +85,7 @@ class Seen:
         where, separator, function = frame.partition(" in ")
         return f"{self.original(where)}{separator}{function}"
 
-    def _recompile(self, kind: Kind, item: Recompile) -> Event:
+    def _recompile(self, kind: str, item: Recompile) -> Event:
         resumed = RESUMED.match(item.function)
         where = self.original(item.where)
         after = int(where.rpartition(":")[2]) if resumed and where.rpartition(":")[2].isdigit() else None

@@ -33,7 +33,7 @@ def extents(seen: Iterable[Seen], places: Places) -> tuple[Extent, ...]:
     of_graphs = of_operators = 0
     for one in seen:
         for event in one.events():
-            if event.kind not in ("break", "dropped") or not event.stack:
+            if event.kind not in ("breaks", "dropped_frames") or not event.stack:
                 continue
             sites.add(event.where)
             entries.update(_functions(event.stack[:1], places))

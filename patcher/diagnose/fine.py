@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from patcher.diagnose.diagnosis import Remark
@@ -35,7 +35,7 @@ class _Fine:
 
 def fine(
     files: Sequence[tuple[str, str]],
-    ran: Mapping[str, frozenset[int]] | None,
+    ran: Collection[str] | None,
     broke: frozenset[str],
     shown: Callable[[str], str] = str,
     project: Project | None = None,
@@ -43,7 +43,7 @@ def fine(
     """One remark for each function and reason, for files with modules or with code that ``forward`` reaches.
 
     ``files``: path and text. ``shown``: a path as reports show it; it is what ``ran`` and ``broke`` go by. ``ran``: the
-    files that were loaded, with the lines that were executed, if known; None: nothing is known. ``broke``:
+    files that were loaded; None: nothing is known. ``broke``:
     ``file:line`` of all that was a cause. ``project``: the index of these files, when there is one.
     """
     trees = {}
@@ -60,8 +60,7 @@ def fine(
         if ran is not None and name not in ran:
             continue
         facts = Facts(tree, path, project, Settings(), frozenset())
-        lines = ran[name] or None if ran is not None else None
-        told = [f for call, what in _calls(facts.syntax) if (f := _fine(call, what, facts, names, lines)) is not None]
+        told = [f for call, what in _calls(facts.syntax) if (f := _fine(call, what, facts, names)) is not None]
         told = [f for f in told if not any(f"{name}:{line}" in broke for line in f.lines)]
         found += _remarks(told, name, text.splitlines())
     return tuple(found)
@@ -97,13 +96,13 @@ def _calls(syntax: Syntax) -> Iterator[tuple[ast.Call, str]]:
             yield call, f"`{written}`"
 
 
-def _fine(call: ast.Call, what: str, facts: Facts, names: frozenset[str], ran: frozenset[int] | None) -> _Fine | None:
+def _fine(call: ast.Call, what: str, facts: Facts, names: frozenset[str]) -> _Fine | None:
     method = facts.syntax.method_of(call)
     cls = facts.syntax.class_of(method) if method is not None else None
     if facts.reached(call) or method is None or cls is None or not facts.is_module_class(cls):
         return None
     eager = cls.name not in names if method.name in INITIALISERS else method.name not in names
-    if not eager or (method.name not in INITIALISERS and ran is not None and call.lineno in ran):
+    if not eager:
         return None  # it may run inside of a graph, or beside one
     reason = _CONSTRUCTOR if method.name in INITIALISERS else _ELSEWHERE
     function = facts.syntax.function_of(call) or method

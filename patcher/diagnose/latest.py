@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import json
 import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 from patcher.diagnose.diagnosis import Cause, Diagnosis, Impact
-from patcher.files.kept import user_folder
+from patcher.files.kept import read_json, user_folder, write_json
+from patcher.words import counts, many
 
 _SCHEMA = 1
 
@@ -40,24 +38,17 @@ def keep(diagnosis: Diagnosis, files: Sequence[str], root: str) -> None:
     Where the folder cannot be written, nothing is kept.
     """
     causes = [found for cause in diagnosis.causes if (found := _located(cause, diagnosis, files))]
-    document = {"schema": _SCHEMA, "root": root, "causes": [asdict(cause) for cause in causes]}
-    with contextlib.suppress(OSError):
-        path = _path(root)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False, encoding="utf-8") as file:
-            json.dump(document, file)
-        Path(file.name).replace(path)
+    write_json(_path(root), {"schema": _SCHEMA, "root": root, "causes": [asdict(cause) for cause in causes]})
 
 
 def recall(root: str) -> tuple[MeasuredCause, ...]:
     """What is kept for the project ``root``; () for nothing, or what cannot be read."""
-    names = [field.name for field in fields(MeasuredCause)]
+    document, names = read_json(_path(root)) or {}, [field.name for field in fields(MeasuredCause)]
+    if (document.get("schema"), document.get("root")) != (_SCHEMA, root):
+        return ()
     try:
-        document = json.loads(_path(root).read_text(encoding="utf-8"))
-        if document["schema"] != _SCHEMA or document["root"] != root:
-            return ()
         return tuple(MeasuredCause(**{name: told[name] for name in names}) for told in document["causes"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (KeyError, TypeError):
         return ()
 
 
@@ -94,24 +85,10 @@ def _located(cause: Cause, diagnosis: Diagnosis, files: Sequence[str]) -> Measur
 
 
 def _cost(impact: Impact) -> str:
-    """What it cost, as far as it cost anything: ``12 launches of 4 calls, 3 recompiles.``"""
-    counts = {
-        "break": impact.breaks,
-        "dropped frame": impact.dropped_frames,
-        "recompile": impact.recompiles,
-        "hit of the recompile limit": impact.limit_hits,
-        "skipped CUDA graph": impact.cudagraph_skips,
-        "launch": impact.launches,
-    }
-    parts = [_counted(count, what) for what, count in counts.items() if count]
-    if impact.compile_seconds:
-        parts.append(f"{impact.compile_seconds:.1f} s of compiling")
-    return f"{', '.join(parts)}." if parts else ""
-
-
-def _counted(count: int, what: str) -> str:
-    many = {"launch": "launches", "hit of the recompile limit": "hits of the recompile limit"}.get(what, f"{what}s")
-    return f"{count} {what if count == 1 else many}"
+    """What it cost, as far as it cost anything: ``3 recompiles, 12 launches.``"""
+    parts = [counts(impact), many(impact.launches, "launch", "launches") if impact.launches else ""]
+    parts.append(f"{impact.compile_seconds:.1f} s of compiling" if impact.compile_seconds else "")
+    return f"{', '.join(filter(None, parts))}." if any(parts) else ""
 
 
 def _path(root: str) -> Path:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from patcher.files.lines import opcodes
 from patcher.files.source import SourceError, read
@@ -31,6 +32,16 @@ class Place:
         return f"{self.shown}:{self.line}"
 
 
+class _Definition(NamedTuple):
+    """A function or class. ``first``: its first line, which may be a decorator's; ``head``: that of its ``def``."""
+
+    first: int
+    last: int
+    name: str
+    is_class: bool
+    head: int
+
+
 @dataclass(frozen=True)
 class File:
     """A source text, and what of it a place may be asked for."""
@@ -43,22 +54,13 @@ class File:
         """As ``ast`` counts them."""
         return _lines(self.text)
 
-    @cached_property
-    def _heads(self) -> dict[int, int]:
-        """The line of ``def`` for the first line of each definition, which may be a decorator's."""
-        return {first: head for first, _, _, _, head in self._all}
-
     def head(self, line: int) -> int:
         """The line itself, or when it is where a definition begins, that of its ``def`` or ``class``."""
-        return self._heads.get(line, line)
+        return next((d.head for d in self._definitions if d.first == line), line)
 
     @cached_property
-    def _definitions(self) -> list[tuple[int, int, str, bool]]:
-        return [found[:4] for found in self._all]
-
-    @cached_property
-    def _all(self) -> list[tuple[int, int, str, bool, int]]:
-        found: list[tuple[int, int, str, bool, int]] = []
+    def _definitions(self) -> list[_Definition]:
+        found: list[_Definition] = []
 
         def walk(node: ast.AST, names: tuple[str, ...]) -> None:
             for child in ast.iter_child_nodes(node):
@@ -66,8 +68,8 @@ class File:
                 if isinstance(child, _DEFINITIONS):
                     inner = (*names, child.name)
                     first = min([child.lineno, *(d.lineno for d in child.decorator_list)])
-                    is_class = isinstance(child, ast.ClassDef)
-                    found.append((first, child.end_lineno or child.lineno, ".".join(inner), is_class, child.lineno))
+                    last, is_class = child.end_lineno or child.lineno, isinstance(child, ast.ClassDef)
+                    found.append(_Definition(first, last, ".".join(inner), is_class, child.lineno))
                 walk(child, inner)
 
         with contextlib.suppress(RecursionError):
@@ -76,8 +78,8 @@ class File:
 
     def scope(self, line: int) -> str:
         """The qualified name of the innermost function or class around ``line``; "" at module level."""
-        around = [d for d in self._definitions if d[0] <= line <= d[1]]
-        return max(around, key=lambda d: d[0])[2] if around else ""
+        around = [d for d in self._definitions if d.first <= line <= d.last]
+        return max(around, key=lambda d: d.first).name if around else ""
 
     def covers(self, first: int, last: int, line: int) -> bool:
         """Whether a finding from line ``first`` to ``last`` is about ``line``: of a branch or loop, its heads only."""
@@ -112,7 +114,7 @@ class File:
 
     def class_of(self, scope: str) -> str:
         """The innermost class that is or holds the definition called ``scope``; "" when there is none."""
-        classes = [name for _, _, name, is_class in self._definitions if is_class]
+        classes = [d.name for d in self._definitions if d.is_class]
         holding = [name for name in classes if scope == name or scope.startswith(f"{name}.")]
         return max(holding, key=len, default="")
 

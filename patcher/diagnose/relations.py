@@ -6,8 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from patcher.diagnose.groups import Group
-from patcher.diagnose.guards import Guard, parsed
+from patcher.diagnose.groups import Group, Guard, parsed
 from patcher.diagnose.places import Place, Places
 from patcher.results import FileResult, Reported
 from patcher.rule import BOTH_SEEN, Cost
@@ -92,10 +91,7 @@ def related(
         return tuple(fitting)
     if group.follows and group.place is None:
         return ()
-    around = [frame.partition(" in ")[0] for event in group.events for frame in reversed(event.stack)]
-    both = (where for event in group.events for where in (event.source, event.where) if where)
-    own = list(filter(None, [group.place, *map(places.place, both)]))
-    calls = list(filter(None, map(places.place, dict.fromkeys(around))))
+    own, calls = _places_of(group, places)
     steps: tuple[Callable[[Found], bool], ...] = (
         lambda f: any(_on(f, place, places) or _rewrites(f, place) for place in own),
         lambda f: any(_in_statement(f, place, places) for place in own),
@@ -107,6 +103,14 @@ def related(
         lambda _: bool(group.guards) and not own and not calls,
     )
     return next((tuple(fit) for step in steps if (fit := [f for f in fitting if step(f)])), ())
+
+
+def _places_of(group: Group, places: Places) -> tuple[list[Place], list[Place]]:
+    """Where a cause is, and the calls that led there, the innermost first."""
+    both = [where for event in group.events for where in (event.source, event.where)]
+    around = dict.fromkeys(frame for event in group.events for frame in reversed(event.stack))
+    calls = (places.place(frame.partition(" in ")[0]) for frame in around)
+    return list(filter(None, [group.place, *map(places.place, both)])), list(filter(None, calls))
 
 
 def with_zones(

@@ -8,16 +8,97 @@ What the sentences say was seen on PyTorch 2.13, or stands in its documentation:
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from patcher.diagnose.declared import Declarations
 from patcher.facts.compiling.placing import assigned, exclusive, results, tests
 from patcher.facts.scripts.wrappers import Wrapping
 from patcher.facts.syntax.tree import FunctionNode, Syntax, dotted
 from patcher.facts.tables.knobs import WITHOUT_OPTIONS
 from patcher.facts.values.compile_calls import CompileCall
 from patcher.facts.values.module_values import Bindings
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+@dataclass(frozen=True)
+class Declared:
+    """A default. ``owner``: the class, "" for an option. ``text``: the field as written, or option and value."""
+
+    owner: str
+    text: str
+    where: str
+
+
+class Declarations:
+    """The defaults in many files: ``files`` are paths as shown, with the syntax of each."""
+
+    def __init__(self, files: Iterable[tuple[str, Syntax]] = ()) -> None:
+        self._paths: dict[Syntax, str] = {}
+        self._fields: defaultdict[str, list[Declared]] = defaultdict(list)
+        self._options: defaultdict[tuple[Syntax, str], list[Declared]] = defaultdict(list)
+        for path, syntax in files:
+            self._paths[syntax] = path
+            for cls in syntax.by_type[ast.ClassDef]:
+                for s in cls.body:
+                    match s:
+                        case ast.AnnAssign(target=ast.Name(id=name), value=ast.Constant()):
+                            self._fields[name].append(Declared(cls.name, ast.unparse(s), f"{path}:{s.lineno}"))
+            for call in syntax.by_type[ast.Call]:
+                if isinstance(call.func, ast.Attribute) and call.func.attr == "add_argument":
+                    self._add_option(call, path, syntax)
+
+    def _add_option(self, call: ast.Call, path: str, syntax: Syntax) -> None:
+        names = [a.value for a in call.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
+        long = next((n for n in names if n.startswith("--")), None)
+        given = {k.arg: k.value for k in call.keywords}
+        if long is None:
+            return
+        action, default, dest = (given.get(k) for k in ("action", "default", "dest"))
+        name = str(dest.value) if isinstance(dest, ast.Constant) else long[2:].replace("-", "_")
+        value: object = None
+        if isinstance(default, ast.Constant):
+            value = default.value
+        elif default is not None or not isinstance(action, (ast.Constant, type(None))):
+            return
+        elif action is not None and action.value in ("store_true", "store_false"):
+            value = action.value == "store_false"
+        self._options[syntax, name].append(Declared("", f"{long}={value!r}", f"{path}:{call.lineno}"))
+
+    def of(self, e: ast.expr, syntax: Syntax, bindings: Bindings) -> Declared | None:
+        """The default of ``cfg.compile`` or ``args.compile``; None without one, or if ``cfg`` may be two things."""
+        if isinstance(e, ast.Name):
+            return self._constant(e, syntax, bindings)
+        root = dotted(e.value) if isinstance(e, ast.Attribute) else None
+        if not isinstance(e, ast.Attribute) or root is None:
+            return None
+        values = [v for (_, text), vs in bindings.assigned.items() if text == root for v in vs]
+        makers = {(dotted(v.func) or "").rpartition(".")[2] for v in values if isinstance(v, ast.Call)}
+        annotations = [
+            p.annotation
+            for f in syntax.functions
+            for p in (*f.args.posonlyargs, *f.args.args, *f.args.kwonlyargs)
+            if p.arg == root and p.annotation is not None
+        ]
+        makers |= {(dotted(a) or "").rpartition(".")[2] for a in annotations}
+        if len(makers) != 1:
+            return None
+        maker = makers.pop()
+        if maker == "parse_args":
+            found = self._options[syntax, e.attr]
+        else:
+            found = [d for d in self._fields[e.attr] if d.owner == maker]
+        return found[0] if len(found) == 1 else None
+
+    def _constant(self, e: ast.Name, syntax: Syntax, bindings: Bindings) -> Declared | None:
+        """The value of a module's name that is assigned once."""
+        values = bindings.assigned.get((syntax.tree, e.id), [])
+        local = any(syntax.binds(s, e.id) for s in syntax.ancestors(e) if isinstance(s, (*_FUNCTIONS, ast.Lambda)))
+        if local or len(values) != 1 or not isinstance(values[0], ast.Constant):
+            return None
+        return Declared("", f"{e.id} = {values[0].value!r}", f"{self._paths[syntax]}:{values[0].lineno}")
+
 
 _WITHOUT_COMPILER = WITHOUT_OPTIONS - {"cudagraphs"}
 _GUIDE = 'PyTorch\'s page "Where to apply torch.compile"'
@@ -97,29 +178,21 @@ def _order(call: CompileCall, place: Place) -> Iterator[str]:
             yield _afterwards(w, line)
 
 
+_SAID = {
+    ("before", "DDP"): f", as {_GUIDE} advises; {_NOTE} wraps first: DDPOptimizer overlaps communication with backward",
+    ("before", "FSDP"): f", as {_GUIDE} advises",
+    ("before", "Accelerate"): ", which does not compile again what is compiled already",
+    ("after", "DDP"): f", as {_NOTE} has it, for DDPOptimizer; {_GUIDE} advises to compile the inner module",
+    ("after", "FSDP"): f"; {_GUIDE} advises to compile the inner module instead",
+}
+
+
 def _first(w: Wrapping, line: int) -> str:
-    start = f"Compiled before `{w.name}` wraps it (line {line})"
-    if w.kind == "DDP":
-        return (
-            f"{start}, as {_GUIDE} advises; {_NOTE} wraps first, so that DDPOptimizer can overlap communication "
-            "with the backward pass."
-        )
-    if w.kind == "FSDP":
-        return f"{start}, as {_GUIDE} advises."
-    if w.kind == "Accelerate":
-        return f"Compiled before `{w.name}` (line {line}), which does not compile again what is compiled already."
-    return f"{start}."
+    return f"Compiled before `{w.name}` wraps it (line {line}){_SAID.get(('before', w.kind), '')}."
 
 
 def _afterwards(w: Wrapping, line: int) -> str:
-    start = f"Compiled after `{w.name}` has wrapped it (line {line})"
-    if w.kind == "DDP":
-        return (
-            f"{start}, as {_NOTE} has it, so that DDPOptimizer can work; {_GUIDE} advises to compile the inner module."
-        )
-    if w.kind == "FSDP":
-        return f"{start}; {_GUIDE} advises to compile the inner module instead."
-    return f"{start}."
+    return f"Compiled after `{w.name}` has wrapped it (line {line}){_SAID.get(('after', w.kind), '')}."
 
 
 def _kept(text: str | None, since: int, until: ast.expr | ast.stmt, place: Place) -> bool:

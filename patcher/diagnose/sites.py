@@ -8,9 +8,8 @@ import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 
-from patcher.diagnose.declared import Declarations
 from patcher.diagnose.diagnosis import CompileSite
-from patcher.diagnose.site_remarks import ON_A_CLASS, Place, remarks
+from patcher.diagnose.site_remarks import ON_A_CLASS, Declarations, Place, remarks
 from patcher.facts.scripts.wrappers import wrappings
 from patcher.facts.syntax.tree import Syntax
 from patcher.facts.values.compile_calls import CompileCall, compile_calls

@@ -7,9 +7,41 @@ from collections.abc import Mapping
 from typing import Any
 
 from patcher.diagnose.diagnosis import Diagnostic
-from patcher.diagnose.figures import code, number, same, spread, warm_of
 from patcher.harness.compare import speedup, within_noise
-from patcher.harness.measured import CaseResult, Measurement, Memory, ProbeResult, Results
+from patcher.harness.measured import CaseResult, Measurement, Memory, Results, Warm
+
+_SHARE = 0.05  # a smaller difference of medians is none: over few passes, quartiles are close together by chance
+
+
+def warm_of(setting: Mapping[str, Any]) -> Warm:
+    """The warm times of a setting that is ok."""
+    warm = setting["warm"]
+    return Warm(warm["median_ms"], warm["low_ms"], warm["high_ms"], warm["min_ms"], warm["passes"])
+
+
+def same(one: Warm, other: Warm) -> bool:
+    """Whether a difference of two warm times says nothing."""
+    larger = max(one.median_ms, other.median_ms)
+    return within_noise(one, other) or abs(one.median_ms - other.median_ms) <= _SHARE * larger
+
+
+def number(value: float | str | None) -> str:
+    """Three digits that count; "-" for what is not known. JSON spells NaN and the infinities."""
+    if value is None or isinstance(value, str):
+        return value or "-"
+    return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def spread(warm: Warm | None) -> str:
+    """``36.2 [35.8-36.5]``."""
+    return f"{number(warm.median_ms)} [{number(warm.low_ms)}-{number(warm.high_ms)}]" if warm else "-"
+
+
+def code(text: str) -> str:
+    """Between backticks, as many as it takes."""
+    marks = "`" if "`" not in text else "``"
+    return f"{marks}{text}{marks}"
+
 
 Figures = Mapping[str, Any]
 Row = tuple[str, ...]
@@ -98,21 +130,17 @@ def _against_original(case: CaseResult, mode: str) -> list[str]:
 # latency, ablation
 
 
-def compared(case: CaseResult, probe: ProbeResult, title: str) -> Diagnostic:
+def compared(case: CaseResult, figures: Figures) -> Diagnostic:
     """Settings against the first one, which may have been measured again at last."""
-    settings: list[Figures] = probe.figures["settings"]
-    told = probe.figures["told"] or "the model has no list of two or more modules of one class"
+    settings: list[Figures] = figures["settings"]
+    told = figures["told"] or "the model has no list of two or more modules of one class"
     columns = ("setting", "first pass s", "warm ms", "speed", "graphs", "recompiles", "launches", "off eager")
     first = [s for s in settings if s["name"] == settings[0]["name"] and s["status"] == "ok"]
     return Diagnostic(
-        probe.name,
-        title,
-        case.name,
         message=told,
         columns=columns if settings else (),
         rows=tuple(_setting_row(s, first) for s in settings),
         conclusions=tuple(_of_settings(settings, first)),
-        seconds=probe.seconds,
     )
 
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from patcher.diagnose.diagnosis import Diagnostic
-from patcher.diagnose.figures import code
-from patcher.diagnose.guards import Guard, parsed
-from patcher.diagnose.guards import told as about
-from patcher.harness.measured import CaseResult, ProbeResult
+from patcher.diagnose.groups import Guard, parsed
+from patcher.diagnose.groups import told as about
+from patcher.diagnose.timings import code
+from patcher.harness.measured import CaseResult
 
 Figures = Mapping[str, Any]
 Row = tuple[str, ...]
@@ -67,19 +67,14 @@ class Cost:
         return ", ".join(told)
 
 
-def varied(case: CaseResult, probe: ProbeResult, title: str) -> Diagnostic:
+def varied(case: CaseResult, figures: Figures) -> Diagnostic:
     """The table of all settings, and which dimensions are worth marking."""
-    figures = probe.figures
     settings: list[Figures] = figures["settings"]
     return Diagnostic(
-        probe.name,
-        title,
-        case.name,
         message=_message(figures),
         columns=COLUMNS,
         rows=tuple(row for setting in settings for row in _rows(setting, figures)),
         conclusions=tuple(_conclusions(figures, {setting["name"]: setting for setting in settings})),
-        seconds=probe.seconds,
     )
 
 

@@ -3,270 +3,162 @@
 from __future__ import annotations
 
 import ast
-import re
+from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import libcst as cst
-from libcst.metadata import MetadataWrapper, PositionProvider
 
-from patcher.edit.spans import EditError, Span, parts_of, span_of
-from patcher.files.lines import form_feed, split_lines
+from patcher.edit.filling import filled, fit, with_places
+from patcher.edit.located import Located
+from patcher.edit.spans import EditError, parts_of
 from patcher.rule import Code, Decorate, Edit, Enclose, Insert, MoveTail, NameArms, Replace, ReplaceStatements
-
-_HOLE = re.compile(r"\{(\d+)\}")
-_PLACE = re.compile(r"^__part_(\d+)__$")
-
-
-@dataclass(frozen=True)
-class _Tail:
-    """The statements of a function's body from ``start`` to ``end`` go into ``function``; ``call`` takes their place.
-
-    ``result``: what comes below them.
-    """
-
-    start: int
-    end: int | None
-    function: cst.FunctionDef
-    call: cst.SimpleStatementLine
-    result: tuple[cst.SimpleStatementLine, ...]
-
-
-@dataclass(frozen=True)
-class _Arms:
-    """The arms of an ``if`` go into ``functions``, each with a last line; ``code`` stands below them."""
-
-    functions: tuple[cst.FunctionDef, ...]
-    results: tuple[cst.SimpleStatementLine, ...]
-    code: tuple[cst.CSTNode, ...]
 
 
 @dataclass
-class _Plan:
-    """What happens at each node of the concrete tree."""
+class _Change:
+    """What happens at one node. ``rewrite``: of the node as it has become; ``statements``: in its place.
 
-    replace: dict[cst.CSTNode, cst.BaseExpression]
-    statements: dict[cst.CSTNode, list[cst.CSTNode]]
-    before: dict[cst.CSTNode, list[cst.CSTNode]]
-    after: dict[cst.CSTNode, list[cst.CSTNode]]
-    decorators: dict[cst.CSTNode, list[cst.Decorator]]
-    spaced: dict[cst.CSTNode, list[cst.EmptyLine]]
-    tails: dict[cst.CSTNode, _Tail]
-    enclosed: dict[cst.CSTNode, tuple[cst.If, list[cst.CSTNode]]]
-    comments: dict[cst.CSTNode, list[cst.EmptyLine]]
-    folds: dict[cst.CSTNode, int]
-    arms: dict[cst.CSTNode, _Arms]
-
-
-class Patch:
-    """Some whole statements of a module, whose first line is the module's line ``first`` (from 1).
-
-    ``length``: how long a new line may be.
+    ``before``, ``after``: statements beside it. ``comments``, ``spaced``: lines above it.
     """
 
-    def __init__(self, text: str, first: int, length: int) -> None:
-        self.offset = first - 1
-        wrapper = MetadataWrapper(_without_header(cst.parse_module(text)), unsafe_skip_copy=True)
-        self.module = wrapper.module
-        self.line_length = length
-        self.lines = split_lines(text)
-        self.spans: dict[Span, list[cst.CSTNode]] = {}
-        self.calls: dict[cst.CSTNode, Span] = {}
-        for node, where in wrapper.resolve(PositionProvider).items():
-            key = (where.start.line, where.start.column, where.end.line, where.end.column)
-            self.spans.setdefault(key, []).append(node)
-            if isinstance(node, cst.Call):
-                self.calls[node] = key
-        self.parents: dict[cst.CSTNode, cst.CSTNode] = {}
-        stack: list[cst.CSTNode] = [self.module]
-        while stack:
-            node = stack.pop()
-            for child in node.children:
-                self.parents[child] = node
-                stack.append(child)
+    rewrite: Callable[[cst.CSTNode], list[cst.CSTNode]] | None = None
+    statements: list[cst.CSTNode] | None = None
+    before: list[cst.CSTNode] = field(default_factory=list)
+    after: list[cst.CSTNode] = field(default_factory=list)
+    decorators: list[cst.Decorator] = field(default_factory=list)
+    comments: list[cst.EmptyLine] = field(default_factory=list)
+    spaced: list[cst.EmptyLine] = field(default_factory=list)
+
+
+class Patch(Located):
+    """Some statements, and the edits of them."""
 
     def apply(self, edits: Sequence[Edit]) -> str:
         """The text with ``edits`` made. Raises EditError when one does not fit it."""
-        plan = _Plan({}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {})
+        self.plan: defaultdict[cst.CSTNode, _Change] = defaultdict(_Change)
+        self.replaced: dict[cst.CSTNode, cst.BaseExpression] = {}
+        makes: dict[type[Edit], Callable[[Any], None]] = {
+            Replace: self._replace,
+            ReplaceStatements: self._replace_statements,
+            Insert: self._insert,
+            Enclose: self._enclose,
+            NameArms: self._name_arms,
+            Decorate: self._decorate,
+            MoveTail: self._move_tail,
+        }
         for edit in edits:
-            self._add(edit, plan)
-        self._fold_long(edits, plan)
-        firsts = frozenset(b for b in plan.arms if b in getattr(self.parents[b], "body", ())[:1])
-        module = self.module.visit(_Apply(plan, self.folded, frozenset(self.module.body), firsts))
+            makes[type(edit)](edit)
+        self._fold_long(edits)
+        module = self.module.visit(_Apply(self.plan, frozenset(self.module.body)))
         assert isinstance(module, cst.Module)
         return module.code
 
-    def _add(self, edit: Edit, plan: _Plan) -> None:
-        match edit:
-            case Replace(target=target, code=code):
-                old = self.expression(target)
-                new = self.build_expression(code, old)
-                if isinstance(old, cst.Attribute) and isinstance(new, cst.Attribute):
-                    new = new.with_changes(dot=old.dot)  # with the line break and the comment before it
-                plan.replace[old] = fitting = _fit(new, self.parents[old], old)
-                if lost := _lost(old, fitting):
-                    plan.comments.setdefault(self._above(old), []).extend(lost)
-            case ReplaceStatements(targets=targets, code=codes):
-                lines = [self.line(t) for t in targets]
-                new_lines = [self.build_statement(c) for c in codes]
-                used = [p for c in codes for p in parts_of(c)]
-                deeper = len(self.module.default_indent) * isinstance(self.parents[lines[0]], cst.If)  # below ``else:``
-                new_lines = [self.fold(n, self._indent(lines[0]) + deeper) for n in new_lines]
-                plan.statements[lines[0]] = self.keep_comments(lines, new_lines, used)
-                for line in lines[1:]:
-                    plan.statements[line] = []
-                follower = self.next_line(lines[-1])
-                below = [] if codes else _left_over(lines, follower)
-                if follower is not None:
-                    plan.spaced[follower] = [*below, *_blank_end(lines[-1])]
-                elif below:
-                    plan.spaced[self.parents[lines[-1]]] = below
-            case Insert(anchor=anchor, code=codes, after=after):
-                where, at = plan.after if after else plan.before, self.place(anchor)
-                made = (self.build_statement(c) for c in codes)
-                indent, method = self._indent(at), self._is_in_class(at)
-                where.setdefault(at, []).extend(_apart(self.fold(statement, indent), method) for statement in made)
-            case Enclose(targets=targets, code=code):
-                lines = [self.place(t) for t in targets]
-                around = self.build_statement(Code(f"{code.template}\n    pass", code.parts))
-                folded = self.fold(around, self._indent(lines[0]))
-                assert isinstance(folded, cst.If)
-                plan.enclosed[lines[0]] = folded, lines
-                for line in lines[1:]:
-                    plan.statements[line] = []
-            case NameArms(target=target, headers=headers, results=results, code=codes):
-                branch = self.find(target, cst.If)
-                heads = [self.build_statement(Code(f"{h.template}\n    pass", h.parts)) for h in headers]
-                ends = [self.build_statement(r) for r in results]
-                choice = [self.fold(self.build_statement(c), self._indent(branch)) for c in codes]
-                plan.arms[branch] = _Arms(
-                    tuple(f for f in heads if isinstance(f, cst.FunctionDef)),
-                    tuple(e for e in ends if isinstance(e, cst.SimpleStatementLine)),
-                    tuple(choice),
-                )
-            case Decorate(target=target, code=code):
-                function = self.find(target, cst.FunctionDef)
-                plan.decorators.setdefault(function, []).append(cst.Decorator(self.build_expression(code)))
-            case MoveTail(target=target, first=first, header=header, code=code, last=last, result=result):
-                function, line = self.find(target, cst.FunctionDef), self.line(first)
-                moved = self.build_statement(Code(f"{header.template}\n    pass", header.parts))
-                call = self.fold(self.build_statement(code), self._indent(line))
-                assert isinstance(moved, cst.FunctionDef) and isinstance(call, cst.SimpleStatementLine)
-                moved = moved.with_changes(leading_lines=_blank(self._is_in_class(function)))
-                start = next(i for i, other in enumerate(function.body.body) if other is line)
-                end = None if last is None else [*function.body.body].index(self.line(last)) + 1
-                built = [] if result is None else [self.build_statement(result)]
-                last_line = tuple(s for s in built if isinstance(s, cst.SimpleStatementLine))
-                plan.tails[function] = _Tail(start, end, moved, call, last_line)
+    def _replace(self, edit: Replace) -> None:
+        old = self.expression(edit.target)
+        new = self.build_expression(edit.code, old)
+        if isinstance(old, cst.Attribute) and isinstance(new, cst.Attribute):
+            new = new.with_changes(dot=old.dot)  # with the line break and the comment before it
+        self.replaced[old] = fitting = fit(new, self.parents[old], old)
+        self.plan[old].rewrite = lambda _: [fitting]
+        if lost := _lost(old, fitting):
+            self.plan[self._above(old)].comments += lost
 
-    # --- from ast to cst --------------------------------------------------------------------------------------------
+    def _replace_statements(self, edit: ReplaceStatements) -> None:
+        lines, codes = [self.line(t) for t in edit.targets], edit.code
+        above = self.parents[lines[0]]
+        deeper = len(self.module.default_indent) * isinstance(above, cst.If)  # below ``else:``
+        new = [self.fold(self.build_statement(c), self.indent(lines[0]) + deeper) for c in codes]
+        for line in lines[1:]:
+            self.plan[line].statements = []
+        new = self.keep_comments(lines, new, [p for c in codes for p in parts_of(c)])
+        if new and isinstance(above, cst.If) and above.orelse is lines[0]:
+            self.plan[lines[0]].rewrite = lambda _: [cst.Else(body=cst.IndentedBlock(body=new))]  # type: ignore[arg-type]
+        else:
+            self.plan[lines[0]].statements = new
+        follower = self.next_line(lines[-1])
+        below = [] if codes else _left_over(lines, follower)
+        if follower is not None:
+            self.plan[follower].spaced = [*below, *_blank_end(lines[-1])]
+        elif below:
+            self.plan[self.parents[lines[-1]]].spaced = below
 
-    def _characters(self, line: int, column: int) -> int:
-        text = self.lines[line - 1]
-        characters = column if text.isascii() else len(text.encode()[:column].decode())
-        return characters - len(form_feed(text))  # which LibCST does not count
+    def _insert(self, edit: Insert) -> None:
+        at = self.place(edit.anchor)
+        indent, method = self.indent(at), self.is_in_class(at)
+        made = [_apart(self.fold(self.build_statement(c), indent), method) for c in edit.code]
+        where = self.plan[at].after if edit.after else self.plan[at].before
+        where += made
 
-    def span(self, node: ast.AST) -> Span:
-        """Where ``node`` stands in this text, columns in characters."""
-        a, b, c, d = span_of(node)
-        a, c = a - self.offset, c - self.offset
-        return a, self._characters(a, b), c, self._characters(c, d)
+    def _enclose(self, edit: Enclose) -> None:
+        lines = [self.place(t) for t in edit.targets]
+        around = self.fold(self._header(edit.code), self.indent(lines[0]))
+        for line in lines[1:]:
+            self.plan[line].statements = []
 
-    def find(self, node: ast.AST, kind: type[Any]) -> Any:
-        """The concrete node of that ``kind`` for ``node``."""
-        span = self.span(node)
-        for candidate in self.spans.get(span, ()):
-            if isinstance(candidate, kind):
-                return candidate
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            for key, nodes in self.spans.items():
-                if key[2:] == span[2:]:
-                    for candidate in nodes:
-                        if isinstance(candidate, kind) and candidate.name.value == node.name:
-                            return candidate
-        raise EditError(f"no {kind.__name__} at line {span[0]}, column {span[1]}")
+        def enclosed(first: cst.CSTNode) -> list[cst.CSTNode]:
+            if isinstance(first, cst.SimpleStatementSuite):
+                return [cst.IndentedBlock([_enclosed(around, [_line_of(first)])])]
+            leading = getattr(first, "leading_lines", ())
+            return [_enclosed(around, [first, *lines[1:]]).with_changes(leading_lines=leading)]
 
-    def expression(self, node: ast.expr) -> cst.BaseExpression:
-        """The concrete expression for ``node``."""
-        here = (n for n in self.spans.get(self.span(node), ()) if isinstance(n, cst.BaseExpression))
-        if isinstance(node, ast.Tuple) and node.elts and next(here, None) is None:
-            element = self.expression(node.elts[0])  # the brackets belong to the tuple in one tree, not in the other
-            around = (self.parents[element], self.parents[self.parents[element]])
-            if (whole := next((n for n in around if isinstance(n, cst.Tuple)), None)) is not None:
-                return whole
-        found = self.find(node, cst.BaseExpression)
-        assert isinstance(found, cst.BaseExpression)
-        return found
+        self.plan[lines[0]].rewrite = enclosed
 
-    def line(self, node: ast.stmt) -> cst.CSTNode:
-        """The statement line or compound statement of ``node``."""
-        span = self.span(node)
-        for candidate in self.spans.get(span, ()):
-            if isinstance(candidate, (cst.SimpleStatementLine, cst.BaseCompoundStatement)):
-                return candidate
-        for candidate in self.spans.get(span, ()):
-            if isinstance(candidate, cst.BaseSmallStatement):
-                line = self.parents[candidate]
-                if isinstance(line, cst.SimpleStatementLine) and len(line.body) == 1:
-                    return line
-                raise EditError(f"line {span[0]} holds several statements")
-        found = self.find(node, cst.BaseCompoundStatement)
-        assert isinstance(found, cst.CSTNode)
-        return found
+    def _name_arms(self, edit: NameArms) -> None:
+        branch = self.find(edit.target, cst.If)
+        functions, results = map(self._header, edit.headers), map(self.build_statement, edit.results)
+        arms = list(zip(functions, results, strict=True))
+        choice = [self.fold(self.build_statement(c), self.indent(branch)) for c in edit.code]
+        first = branch in getattr(self.parents[branch], "body", ())[:1]
+        self.plan[branch].rewrite = lambda updated: _named(updated, arms, choice, first)
 
-    def place(self, node: ast.stmt) -> cst.CSTNode:
-        """As ``line``; for a statement that stands behind the colon of its block, that whole block."""
-        for candidate in self.spans.get(self.span(node), ()):
-            block = self.parents[candidate] if isinstance(candidate, cst.BaseSmallStatement) else None
-            if isinstance(block, cst.SimpleStatementSuite) and len(block.body) == 1:
-                return block
-        return self.line(node)
+    def _decorate(self, edit: Decorate) -> None:
+        function = self.find(edit.target, cst.FunctionDef)
+        self.plan[function].decorators.append(cst.Decorator(self.build_expression(edit.code)))
 
-    def next_line(self, line: cst.CSTNode) -> cst.CSTNode | None:
-        """The statement below ``line`` in its block."""
-        body = getattr(self.parents[line], "body", ())
-        body = body if isinstance(body, Sequence) else ()  # an ``elif`` is alone
-        at = next((i for i, other in enumerate(body) if other is line), len(body))
-        return body[at + 1] if at + 1 < len(body) else None
+    def _move_tail(self, edit: MoveTail) -> None:
+        function, line = self.find(edit.target, cst.FunctionDef), self.line(edit.first)
+        apart = _blank(self.is_in_class(function))
+        moved = self._header(edit.header).with_changes(leading_lines=apart)
+        call = self.fold(self.build_statement(edit.code), self.indent(line))
+        body = [*function.body.body]
+        start = next(i for i, other in enumerate(body) if other is line)
+        end = None if edit.last is None else body.index(self.line(edit.last)) + 1
+        result = [] if edit.result is None else [self.build_statement(edit.result)]
+        change = self.plan[function]
+
+        def parted(updated: cst.CSTNode) -> list[cst.CSTNode]:
+            below = [s.with_changes(leading_lines=apart) for s in change.after]
+            change.after = []
+            return [*_parted(updated, slice(start, end), moved, call, result), *below]
+
+        change.rewrite = parted
+
+    def _header(self, code: Code) -> cst.CSTNode:
+        """A compound statement whose body is still to come."""
+        return self.build_statement(Code(f"{code.template}\n    pass", code.parts))
 
     # --- new code ---------------------------------------------------------------------------------------------------
 
     def build_expression(self, code: Code, place: cst.BaseExpression | None = None) -> cst.BaseExpression:
         """``code`` with its parts; the parentheses of ``place`` stay: a part that is it comes without."""
-        try:
-            tree = cst.parse_expression(_with_places(code), config=self.module.config_for_parsing)
-        except cst.ParserSyntaxError as e:
-            raise EditError(f"template {code.template!r}: {e.message}") from e
-        new = _fill(tree, self._fillings(code, place))
-        assert isinstance(new, cst.BaseExpression)
-        return new
+        built = self._built(cst.parse_expression, code, place)
+        assert isinstance(built, cst.BaseExpression)
+        return built
 
     def build_statement(self, code: Code) -> cst.CSTNode:
         """``code`` as a statement."""
+        return self._built(cst.parse_statement, code, None)
+
+    def _built(self, parse: Callable[..., cst.CSTNode], code: Code, place: cst.BaseExpression | None) -> cst.CSTNode:
+        parts = [
+            self.build_expression(p, place) if isinstance(p, Code) else self._filling(p, place) for p in code.parts
+        ]
         try:
-            tree = cst.parse_statement(_with_places(code), config=self.module.config_for_parsing)
+            return filled(parse(with_places(code), config=self.module.config_for_parsing), parts)
         except cst.ParserSyntaxError as e:
             raise EditError(f"template {code.template!r}: {e.message}") from e
-        new = _fill(tree, self._fillings(code))
-        assert isinstance(new, cst.CSTNode)
-        return new
-
-    def _is_in_class(self, statement: cst.CSTNode) -> bool:
-        return isinstance(self.parents.get(self.parents[statement]), cst.ClassDef)
-
-    def _indent(self, node: cst.CSTNode) -> int:
-        """How far the lines of ``node`` are indented, in characters."""
-        depth = 0
-        parent: cst.CSTNode | None = node
-        while parent is not None:
-            if isinstance(parent, cst.IndentedBlock):
-                depth += len(parent.indent if parent.indent is not None else self.module.default_indent)
-            parent = self.parents.get(parent)
-        return depth
-
-    def _fillings(self, code: Code, place: cst.BaseExpression | None = None) -> list[cst.BaseExpression]:
-        return [self.build_expression(p, place) if isinstance(p, Code) else self._filling(p, place) for p in code.parts]
 
     def _filling(self, part: ast.expr, place: cst.BaseExpression | None) -> cst.BaseExpression:
         found = self.expression(part)
@@ -305,13 +197,13 @@ class Patch:
         ending = cst.TrailingWhitespace(newline=cst.Newline(self.module.default_newline))
         return cst.ParenthesizedWhitespace(ending, indent=True, last_line=cst.SimpleWhitespace(indent))
 
-    def _fold_long(self, edits: Sequence[Edit], plan: _Plan) -> None:
+    def _fold_long(self, edits: Sequence[Edit]) -> None:
         """Fold the innermost call, on one line, around a new expression that makes its line too long."""
         grown: dict[int, int] = {}
         longest: dict[int, cst.CSTNode] = {}
         for target in (edit.target for edit in edits if isinstance(edit, Replace)):
             old, (first, start, last, end) = self.expression(target), self.span(target)
-            new = self.module.code_for_node(plan.replace[old])
+            new = self.module.code_for_node(self.replaced[old])
             if first == last and "\n" not in new:
                 more = len(new) - (end - start)
                 if more > grown.get(first, 0):
@@ -320,23 +212,26 @@ class Patch:
         for line, node in longest.items():
             width = len(self.lines[line - 1].rstrip())
             if width <= self.line_length < width + grown[line]:
-                self._fold_around(node, line, plan)
+                self._fold_around(node, line)
 
-    def _fold_around(self, node: cst.CSTNode, line: int, plan: _Plan) -> None:
+    def _fold_around(self, node: cst.CSTNode, line: int) -> None:
         call = self.parents[node]
         while not (isinstance(call, cst.Call) and node in call.args):
             if isinstance(call, (cst.BaseStatement, cst.BaseSmallStatement, cst.BaseFormattedStringContent)):
                 return
             node, call = call, self.parents[call]
         first, _, last, _ = self.calls[call]
-        if not first == last == line or any(call is n or node is n for n in plan.replace):
+        if not first == last == line or call in self.replaced or node in self.replaced:
             return
         text = self.lines[line - 1]
-        plan.folds[call] = further = len(text) - len(text.lstrip()) - self._indent(call)
+        further = len(text) - len(text.lstrip()) - self.indent(call)
+        folding: list[cst.CSTNode] = [call]
         match self.parents[call]:
             case (cst.ListComp() | cst.GeneratorExp() | cst.SetComp()) as made if made.elt is call:
                 if isinstance(made.for_in.whitespace_before, cst.SimpleWhitespace):
-                    plan.folds[made.for_in] = further
+                    folding.append(made.for_in)
+        for one in folding:
+            self.plan[one].rewrite = lambda updated: [self.folded(updated, further)]
 
     def keep_comments(self, old: list[cst.CSTNode], new: list[cst.CSTNode], used: list[ast.expr]) -> list[cst.CSTNode]:
         """``new`` with the leading lines of ``old`` and every comment of it that no used part carries along."""
@@ -367,7 +262,7 @@ class Patch:
 
     def _width(self, line: cst.CSTNode, place: cst.CSTNode) -> int:
         """The length of the longest line of ``line``, indented as ``place`` is."""
-        return self._indent(place) + max(map(len, self.module.code_for_node(line).split("\n")))
+        return self.indent(place) + max(map(len, self.module.code_for_node(line).split("\n")))
 
     def _above(self, node: cst.CSTNode) -> cst.CSTNode:
         """The innermost statement around ``node`` that can have comments above it."""
@@ -390,11 +285,6 @@ def _apart(statement: cst.CSTNode, method: bool) -> cst.CSTNode:
 
 def _blank(method: bool) -> list[cst.EmptyLine]:
     return [cst.EmptyLine(indent=False) for _ in range(1 if method else 2)]
-
-
-def _with_places(code: Code) -> str:
-    text = _HOLE.sub(lambda m: f"__part_{m[1]}__", code.template)
-    return text.replace("{{", "{").replace("}}", "}")
 
 
 def _comments(node: cst.CSTNode, outer: bool = False) -> list[cst.Comment]:
@@ -435,15 +325,6 @@ def _left_over(removed: list[cst.CSTNode], follower: cst.CSTNode | None) -> list
     return [line for line in lines if line.comment is not None or not spaced]
 
 
-def _without_header(module: cst.Module) -> cst.Module:
-    """``module`` with the comments at its top as those of its first statement."""
-    first = next(iter(module.body), None)
-    if first is None or not any(line.comment for line in module.header):
-        return module
-    above = first.with_changes(leading_lines=[*module.header, *first.leading_lines])
-    return module.with_changes(header=(), body=[above, *module.body[1:]])
-
-
 def _blank_end(node: cst.CSTNode) -> list[cst.EmptyLine]:
     """The blank lines at the end of a compound statement, which stand in its innermost block."""
     while True:
@@ -460,115 +341,39 @@ def _blank_end(node: cst.CSTNode) -> list[cst.EmptyLine]:
             return []
 
 
-def _fill(
-    tree: cst.CSTNode, parts: list[cst.BaseExpression]
-) -> cst.CSTNode | cst.RemovalSentinel | cst.FlattenSentinel:  # type: ignore[type-arg]
-    return tree.visit(_Fill(parts))
+def _line_of(suite: cst.SimpleStatementSuite) -> cst.SimpleStatementLine:
+    """What stands behind a colon, as a line of its own."""
+    return cst.SimpleStatementLine(suite.body, trailing_whitespace=suite.trailing_whitespace)
 
 
-class _Fill(cst.CSTTransformer):
-    """Puts the parts into their places, in parentheses where the place binds tighter."""
-
-    def __init__(self, parts: list[cst.BaseExpression]) -> None:
-        self.parts = parts
-        self.stack: list[cst.CSTNode] = []
-
-    def on_visit(self, node: cst.CSTNode) -> bool:
-        self.stack.append(node)
-        return True
-
-    def on_leave(self, original: cst.CSTNode, updated: cst.CSTNode) -> cst.CSTNode:  # type: ignore[override]
-        self.stack.pop()
-        if isinstance(updated, cst.Name) and (place := _PLACE.match(updated.value)):
-            part = self.parts[int(place[1])].deep_clone()
-            return _fit(part, self.stack[-1], original) if self.stack else part
-        if isinstance(updated, cst.IndentedBlock):
-            return updated.with_changes(indent=None)  # as the module indents
-        if isinstance(updated, cst.EmptyLine) and updated.comment is None:
-            return updated.with_changes(indent=False)
-        return updated
+def _comments_from(leading: Sequence[cst.EmptyLine]) -> int:
+    """How many blank lines stand above the first comment."""
+    return next((i for i, line in enumerate(leading) if line.comment is not None), len(leading))
 
 
-_ATOMS = (
-    cst.Name,
-    cst.Attribute,
-    cst.Call,
-    cst.Subscript,
-    cst.Integer,
-    cst.Float,
-    cst.SimpleString,
-    cst.FormattedString,
-    cst.List,
-    cst.Dict,
-    cst.Set,
-    cst.ListComp,
-    cst.DictComp,
-    cst.SetComp,
-)
-_TIGHT = (cst.Attribute, cst.Subscript, cst.Call, cst.UnaryOperation, cst.BinaryOperation, cst.Comparison, cst.Await)
-_LOOSE = (cst.Lambda, cst.NamedExpr, cst.IfExp, cst.Yield, cst.GeneratorExp)
+def _parted(
+    function: Any, tail: slice, below: Any, call: cst.CSTNode, result: Sequence[cst.CSTNode]
+) -> tuple[cst.CSTNode, cst.CSTNode]:
+    """``function`` with ``call`` in the place of its ``tail``, and ``below``, which gets it, with its comments.
 
-
-def _fit(new: cst.BaseExpression, parent: cst.CSTNode, place: cst.CSTNode) -> cst.BaseExpression:
-    """``new`` in parentheses when it would not keep its meaning (or its lines) in ``place`` under ``parent``."""
-    if new.lpar:
-        return new
-    atom = isinstance(new, _ATOMS) and not (
-        isinstance(new, (cst.Integer, cst.Float)) and isinstance(parent, cst.Attribute)
-    )
-    if getattr(place, "lpar", ()):
-        return new.with_changes(lpar=place.lpar, rpar=place.rpar)  # type: ignore[attr-defined]
-    wrap = False
-    if isinstance(new, cst.Tuple):
-        wrap = not isinstance(parent, (cst.Assign, cst.Return, cst.Index))
-    elif isinstance(parent, cst.Call) and parent.func is not place:
-        wrap = isinstance(new, _LOOSE[1:2])
-    elif isinstance(parent, _TIGHT):
-        wrap = not atom
-    elif isinstance(parent, (cst.BooleanOperation, cst.IfExp)):
-        wrap = (
-            isinstance(new, (*_LOOSE, cst.BooleanOperation))
-            if isinstance(parent, cst.BooleanOperation)
-            else isinstance(new, _LOOSE)
-        )
-    elif isinstance(parent, (cst.Arg, cst.Assign, cst.Return, cst.Expr, cst.Index)):
-        wrap = isinstance(new, (cst.NamedExpr, cst.Yield))
-    else:
-        wrap = isinstance(new, _LOOSE)
-    if not wrap and not atom and _spans_lines(new) and not isinstance(parent, cst.Arg):
-        wrap = True
-    if not wrap:
-        return new
-    return new.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
-
-
-def _spans_lines(node: cst.CSTNode) -> bool:
-    """Whether ``node`` breaks over lines by the grace of brackets that are not its own."""
-    if isinstance(node, cst.ParenthesizedWhitespace):
-        return True
-    if getattr(node, "lpar", ()) or isinstance(node, (cst.Call, cst.Subscript, cst.List, cst.Dict, cst.Set)):
-        inner = node.func if isinstance(node, cst.Call) else node.value if isinstance(node, cst.Subscript) else None
-        return _spans_lines(inner) if inner is not None and not getattr(node, "lpar", ()) else False
-    return any(_spans_lines(c) for c in node.children)
-
-
-def _parted(function: cst.FunctionDef, tail: _Tail) -> tuple[cst.FunctionDef, cst.FunctionDef]:
-    """``function`` up to its tail, and the function that the tail becomes, with all that is written between them."""
+    ``result``: what comes below the tail there.
+    """
     body = function.body
     assert isinstance(body, cst.IndentedBlock)
-    first = body.body[tail.start]
+    first, *others = body.body[tail]
     leading = list(getattr(first, "leading_lines", ()))
-    blank = next((i for i, line in enumerate(leading) if line.comment is not None), len(leading))
-    call = tail.call.with_changes(leading_lines=leading[:blank])
-    moved = [first.with_changes(leading_lines=leading[blank:]), *body.body[tail.start + 1 : tail.end], *tail.result]
-    rest = body.body[tail.end :] if tail.end is not None else ()
-    head = body.with_changes(body=[*body.body[: tail.start], call, *rest], footer=body.footer if rest else ())
-    below = body.with_changes(body=moved, header=cst.TrailingWhitespace(), footer=() if rest else body.footer)
-    return function.with_changes(body=head), tail.function.with_changes(body=below)
+    blank = _comments_from(leading)
+    moved = [first.with_changes(leading_lines=leading[blank:]), *others, *result]
+    rest = body.body[tail.stop :] if tail.stop is not None else ()
+    new = [*body.body[: tail.start], call.with_changes(leading_lines=leading[:blank]), *rest]
+    head = body.with_changes(body=new, footer=body.footer if rest else ())
+    inner = body.with_changes(body=moved, header=cst.TrailingWhitespace(), footer=() if rest else body.footer)
+    return function.with_changes(body=head), below.with_changes(body=inner)
 
 
-def _enclosed(new: cst.If, inner: list[cst.CSTNode]) -> cst.If:
+def _enclosed(new: Any, inner: list[cst.CSTNode]) -> cst.If:
     """``new`` with ``inner`` in the place of the body of its last clause."""
+    assert isinstance(new, cst.If)
     further = new.orelse
     if isinstance(further, cst.If):
         return new.with_changes(orelse=_enclosed(further, inner))
@@ -581,8 +386,10 @@ def _enclosed(new: cst.If, inner: list[cst.CSTNode]) -> cst.If:
     return new.with_changes(orelse=further.with_changes(body=body))
 
 
-def _named(branch: cst.If, arms: _Arms, first: bool) -> list[cst.CSTNode]:
-    """The functions that the arms of ``branch`` become, and what stands below them.
+def _named(
+    branch: Any, arms: Sequence[tuple[cst.CSTNode, cst.CSTNode]], choice: Sequence[cst.CSTNode], first: bool
+) -> list[cst.CSTNode]:
+    """The functions that the arms of ``branch`` become, each with its last line, and ``choice`` below them.
 
     ``first``: ``branch`` is the first statement of its block.
     """
@@ -592,92 +399,59 @@ def _named(branch: cst.If, arms: _Arms, first: bool) -> list[cst.CSTNode]:
     apart = first or any(isinstance(n, cst.EmptyLine) and n.comment is None for n in branch.leading_lines[:1])
     above = [*([] if apart else [blank]), *branch.leading_lines]
     made: list[cst.CSTNode] = []
-    for function, body, result in zip(arms.functions, bodies, arms.results, strict=True):
+    for (function, result), body in zip(arms, bodies, strict=True):
         if isinstance(body, cst.SimpleStatementSuite):
-            line = cst.SimpleStatementLine(body.body, trailing_whitespace=body.trailing_whitespace)
-            body = cst.IndentedBlock([line])
-        assert isinstance(body, cst.IndentedBlock)
+            body = cst.IndentedBlock([_line_of(body)])
         whole = body.with_changes(body=[*body.body, result.with_changes(leading_lines=body.footer)], footer=())
         lines = [blank.deep_clone(), *(other.leading_lines if other is not None else ())] if made else above
         made.append(function.with_changes(body=whole, leading_lines=lines))
-    return [*made, arms.code[0].with_changes(leading_lines=[blank.deep_clone()]), *arms.code[1:]]
+    return [*made, choice[0].with_changes(leading_lines=[blank.deep_clone()]), *choice[1:]]
 
 
 class _Apply(cst.CSTTransformer):
-    def __init__(
-        self,
-        plan: _Plan,
-        folded: Callable[[cst.CSTNode, int], cst.CSTNode],
-        top: frozenset[cst.CSTNode],
-        firsts: frozenset[cst.CSTNode],
-    ) -> None:
-        self.plan = plan
-        self.folded = folded
-        self.top = top
-        self.firsts = firsts  # of their blocks
-        self.elifs: set[cst.CSTNode] = set()
+    """Makes the changes of a plan. ``top``: the statements of the module."""
 
-    def visit_If(self, node: cst.If) -> None:  # noqa: N802
-        """Note which statements are the ``elif`` of another."""
-        if isinstance(node.orelse, cst.If):
-            self.elifs.add(node.orelse)
+    def __init__(self, plan: dict[cst.CSTNode, _Change], top: frozenset[cst.CSTNode]) -> None:
+        self.plan, self.top = plan, top
 
     def on_leave(self, original: cst.CSTNode, updated: cst.CSTNode) -> cst.CSTNode | cst.FlattenSentinel:  # type: ignore[override, type-arg]
-        plan = self.plan
-        if original in plan.replace:
-            return plan.replace[original]
-        if original in plan.folds:
-            return self.folded(updated, plan.folds[original])
-        if original in plan.comments:
-            lines = [*getattr(updated, "leading_lines", ()), *plan.comments[original]]
-            updated = updated.with_changes(leading_lines=lines)
-        if original in plan.enclosed:
-            header, lines = plan.enclosed[original]
-            if isinstance(updated, cst.SimpleStatementSuite):
-                line = cst.SimpleStatementLine(updated.body, trailing_whitespace=updated.trailing_whitespace)
-                return cst.IndentedBlock([_enclosed(header, [line])])
-            leading = getattr(updated, "leading_lines", ())
-            updated = _enclosed(header, [updated, *lines[1:]]).with_changes(leading_lines=leading)
-        if original in plan.arms:
-            assert isinstance(updated, cst.If)
-            return cst.FlattenSentinel(_named(updated, plan.arms[original], original in self.firsts))
-        if original in plan.tails:
-            assert isinstance(updated, cst.FunctionDef)
-            apart = plan.tails[original].function.leading_lines
-            below = [s.with_changes(leading_lines=apart) for s in plan.after.get(original, ())]
-            head, tail = _parted(updated, plan.tails[original])
-            return cst.FlattenSentinel([head, tail, *below])
-        if original in plan.decorators:
-            assert isinstance(updated, cst.FunctionDef)
-            updated = updated.with_changes(decorators=[*updated.decorators, *plan.decorators[original]])
-        if isinstance(updated, cst.SimpleStatementSuite) and (original in plan.before or original in plan.after):
-            line = cst.SimpleStatementLine(updated.body, trailing_whitespace=updated.trailing_whitespace)
-            body = [*plan.before.get(original, ()), line, *plan.after.get(original, ())]
-            return cst.IndentedBlock(body)
-        new: list[cst.CSTNode] = [updated]
-        if original in plan.statements:
-            new = plan.statements[original]
-            if not new:
-                return cst.RemoveFromParent()  # type: ignore[return-value]
-            if original in self.elifs:
-                return cst.Else(body=cst.IndentedBlock(body=new))  # type: ignore[arg-type]
-        if plan.spaced.get(original):
-            lines = [line.deep_clone() for line in plan.spaced[original]]
-            if isinstance(updated, cst.IndentedBlock):
-                return updated.with_changes(footer=[*lines, *updated.footer])
-            new[0] = new[0].with_changes(leading_lines=[*lines, *getattr(new[0], "leading_lines", ())])
-        if original in plan.before:
-            first = plan.before[original]
-            leading = list(getattr(new[0], "leading_lines", ()))
-            blank = next((i for i, line in enumerate(leading) if line.comment is not None), len(leading))
-            above: list[cst.EmptyLine] = []
-            if isinstance(first[-1], cst.FunctionDef):
-                above = list(first[-1].leading_lines)
-            elif isinstance(new[0], (cst.FunctionDef, cst.ClassDef)):  # of what stands above the top nothing is known
-                above = _blank(False) if original in self.top else [line.deep_clone() for line in leading[:blank]]
-            # what a comment says is about what follows it
-            new[0] = new[0].with_changes(leading_lines=[*above, *leading[blank:]])
-            new = [first[0].with_changes(leading_lines=leading[:blank]), *first[1:], *new]
-        if original in plan.after:
-            new = [*new, *plan.after[original]]
+        if original not in self.plan:
+            return updated
+        new = self._made(original, updated, self.plan[original])
+        if not new:
+            return cst.RemoveFromParent()  # type: ignore[return-value]
         return new[0] if len(new) == 1 else cst.FlattenSentinel(new)
+
+    def _made(self, original: cst.CSTNode, updated: cst.CSTNode, change: _Change) -> list[cst.CSTNode]:
+        if change.comments:
+            lines = [*getattr(updated, "leading_lines", ()), *change.comments]
+            updated = updated.with_changes(leading_lines=lines)
+        if change.decorators and isinstance(updated, cst.FunctionDef):
+            updated = updated.with_changes(decorators=[*updated.decorators, *change.decorators])
+        new = [updated] if change.rewrite is None else change.rewrite(updated)
+        if isinstance(new[0], cst.SimpleStatementSuite) and (change.before or change.after):
+            return [cst.IndentedBlock([*change.before, _line_of(new[0]), *change.after])]  # type: ignore[list-item]
+        new = new if change.statements is None else change.statements
+        if not new:
+            return []
+        if change.spaced:
+            lines = [line.deep_clone() for line in change.spaced]
+            if isinstance(updated, cst.IndentedBlock):
+                return [updated.with_changes(footer=[*lines, *updated.footer])]
+            new[0] = new[0].with_changes(leading_lines=[*lines, *getattr(new[0], "leading_lines", ())])
+        return [*self._below(change.before, new, original in self.top), *change.after]
+
+    def _below(self, before: list[cst.CSTNode], new: list[cst.CSTNode], top: bool) -> list[cst.CSTNode]:
+        """``new`` below what is put ``before`` it, with the lines above it parted."""
+        if not before:
+            return new
+        leading = list(getattr(new[0], "leading_lines", ()))
+        blank = _comments_from(leading)
+        above: list[cst.EmptyLine] = []
+        if isinstance(before[-1], cst.FunctionDef):
+            above = list(before[-1].leading_lines)
+        elif isinstance(new[0], (cst.FunctionDef, cst.ClassDef)):  # of what stands above the top nothing is known
+            above = _blank(False) if top else [line.deep_clone() for line in leading[:blank]]
+        # what a comment says is about what follows it
+        first = new[0].with_changes(leading_lines=[*above, *leading[blank:]])
+        return [before[0].with_changes(leading_lines=leading[:blank]), *before[1:], first, *new[1:]]

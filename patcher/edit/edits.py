@@ -9,8 +9,27 @@ from collections.abc import Collection, Iterable, Sequence
 
 from patcher.edit.concrete import Patch
 from patcher.edit.spans import Span, nodes_of, span_of, targets_of
-from patcher.files.lines import as_around, line_length, split_lines
+from patcher.files.lines import as_around, line_length, opcodes, split_lines
+from patcher.results import TextEdit
 from patcher.rule import Decorate, Edit, Fix, Insert
+
+
+def replacements(before: str, after: str) -> tuple[TextEdit, ...]:
+    """What has to be put in the place of what, in whole lines, in the order of ``before``; none overlaps another."""
+    old, new = split_lines(before), split_lines(after)
+    return tuple(
+        TextEdit(*_line_start(old, i1), *_line_start(old, i2), "".join(new[j1:j2]))
+        for tag, i1, i2, j1, j2 in opcodes(old, new)
+        if tag != "equal"
+    )
+
+
+def _line_start(lines: list[str], index: int) -> tuple[int, int]:
+    """Line and column, from 1, of the beginning of ``lines[index]``, or of the end of the text."""
+    if index < len(lines) or not lines or lines[-1].endswith(("\n", "\r")):
+        return index + 1, 1
+    return len(lines), len(lines[-1]) + 1
+
 
 _BESIDE = (Insert, Decorate)  # what replaces nothing
 

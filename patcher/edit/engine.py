@@ -6,8 +6,7 @@ import ast
 from collections.abc import Sequence
 from dataclasses import replace
 
-from patcher.edit.edits import apply, choose
-from patcher.edit.replacements import replacements
+from patcher.edit.edits import apply, choose, replacements
 from patcher.edit.spans import EditError
 from patcher.facts.project.index import Project
 from patcher.finding import Found, line_of, prepared, reported, result_of, search

@@ -2,21 +2,64 @@
 
 from __future__ import annotations
 
+import ast
+import asyncio
+import re
 import textwrap
-from collections.abc import Iterator, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from lsprotocol import types
 from pygls.workspace import PositionCodec
 
 from patcher.edit.spans import EditError
-from patcher.editor.edits import silenced
+from patcher.edit.suppress import OF_COMMENTS
 from patcher.editor.folder import Folder, Look
-from patcher.editor.protocol import FIX_ALL, Abilities, changes, digest, range_of, said, told
-from patcher.files.ignores import OF_COMMENTS
+from patcher.editor.protocol import FIX_ALL, Abilities, changes, digest, range_of, said
 from patcher.files.lines import split_lines
 from patcher.results import Reported
 from patcher.rule import Rule
+
+_LISTED = re.compile(r"#\s*fix-compile:\s*ignore\s*\[([^\[\]]*)\]")
+
+
+def silenced(text: str, found: Reported, look: Callable[[str], Sequence[Reported]]) -> str | None:
+    """``text`` with a comment that silences ``found``, and changes nothing else; None when no line takes one.
+
+    ``look``: what is found in a text, apart from what is silenced.
+    """
+    lines = split_lines(text)
+    before = _same(look(text), found)
+    try:
+        meaning = ast.dump(ast.parse(text))
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+    for line in dict.fromkeys((found.line, found.end_line)):
+        if line > len(lines):
+            continue
+        changed = "".join([*lines[: line - 1], _commented(lines[line - 1], found.code), *lines[line:]])
+        try:
+            same = ast.dump(ast.parse(changed)) == meaning  # not where the line ends inside of a string, or goes on
+        except (SyntaxError, ValueError, RecursionError):
+            continue
+        if same and _same(look(changed), found) < before:
+            return changed
+    return None
+
+
+def _same(reported: Sequence[Reported], found: Reported) -> int:
+    """How many findings there are of that rule at that place."""
+    return sum((one.code, one.line, one.column) == (found.code, found.line, found.column) for one in reported)
+
+
+def _commented(line: str, code: str) -> str:
+    """The line with the comment at its end, or with the code in the comment that is there."""
+    if listed := _LISTED.search(line):
+        return f"{line[: listed.end(1)]}, {code}{line[listed.end(1) :]}"
+    bare = line.rstrip("\r\n")
+    return f"{bare.rstrip()}  # fix-compile: ignore[{code}]{line[len(bare) :]}"
+
 
 #: The command by which the server makes a change, where the client asks before those only.
 APPLY = "fix-compile.apply"
@@ -24,14 +67,20 @@ _QUICK = types.CodeActionKind.QuickFix
 _OF_COMMENTS = frozenset(rule.code for rule in OF_COMMENTS)
 
 
-class _Document(Protocol):
-    """What of a document is needed here."""
+@dataclass
+class Document:
+    """A text that is open. ``version``: the client's. ``look``: what was found last, of that very text or an older one.
+
+    ``task``: what is going on for it.
+    """
 
     uri: str
     path: str
     text: str
     version: int | None
     folder: Folder | None
+    look: Look | None = None
+    task: asyncio.Task[None] | None = field(default=None, repr=False)
 
 
 class Actions:
@@ -41,7 +90,7 @@ class Actions:
         self._names = {rule.code: rule.name for rule in rules}
 
     def offered(
-        self, document: _Document, look: Look, params: types.CodeActionParams, able: Abilities, codec: PositionCodec
+        self, document: Document, look: Look, params: types.CodeActionParams, able: Abilities, codec: PositionCodec
     ) -> list[types.CodeAction]:
         """The actions, without edits, for the findings in the lines that the client asks about."""
         only = params.context.only
@@ -60,7 +109,7 @@ class Actions:
         return found
 
     def resolved(
-        self, action: types.CodeAction, document: _Document, able: Abilities, codec: PositionCodec
+        self, action: types.CodeAction, document: Document, able: Abilities, codec: PositionCodec
     ) -> types.CodeAction:
         """The action with its edit; without one, and with the reason, where the text is another one by now."""
         data: Any = action.data
@@ -78,7 +127,7 @@ class Actions:
 
 
 def _of(one: Reported, shown: types.Diagnostic, data: dict[str, Any], by_command: bool) -> Iterator[types.CodeAction]:
-    carried = {**data, "finding": told(one)}
+    carried = {**data, "finding": asdict(one)}
     if one.applicability == "safe":
         title = f"{one.code}: fix {one.name}"
         yield types.CodeAction(title, _QUICK, [shown], is_preferred=True, data={**carried, "do": "fix"})

@@ -17,14 +17,13 @@ from patcher.facts.project.index import Project
 from patcher.facts.project.summaries import ModuleSummary
 from patcher.facts.project.summarising import summarise
 from patcher.files.backup import MARKERS, project_root
-from patcher.files.discover import Exclude, discover
+from patcher.files.discover import Exclude, discover, surroundings
 from patcher.files.source import SourceError, read
 from patcher.finding import find
 from patcher.options import settings_from
-from patcher.patching.surroundings import surroundings
 from patcher.results import Reported
 from patcher.rule import Rule
-from patcher.selftest.measured import measured
+from patcher.selftest.records import measured
 from patcher.settings import NoFunctionError, Settings
 
 #: What Python raises for a text that it does not take.

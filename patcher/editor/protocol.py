@@ -3,17 +3,64 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+import inspect
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from lsprotocol import types
 from pygls.workspace import PositionCodec
 
-from patcher.editor.edits import line_edits
-from patcher.editor.pages import message
+from patcher.described import markdown
+from patcher.diagnose.latest import MeasuredCause
+from patcher.edit.edits import replacements
 from patcher.files.lines import split_lines
 from patcher.results import Reported
+from patcher.rule import Rule
+
+_FIXES = {"safe": "safe fix", "unsafe": "unsafe fix", "display-only": "no fix"}
+
+
+def page(found: Sequence[Reported], causes: Sequence[MeasuredCause], rules: Mapping[str, Rule]) -> str:
+    """Markdown for the findings and causes of one line; "" for none."""
+    parts = [_measured(causes)] if causes else []
+    for one in found:
+        parts.append(_finding(one))
+        if one.code in rules:
+            parts.append(markdown(inspect.cleandoc(type(rules[one.code]).__doc__ or "")))
+    return "\n\n---\n\n".join(parts)
+
+
+def message(found: Reported) -> str:
+    """The finding in one line, with what an unsafe fix assumes or why there is none."""
+    reached = f" ({found.reached})" if found.reached else ""
+    if not found.assumption:
+        return f"{found.message}{reached}"
+    word = "the unsafe fix assumes" if found.applicability == "unsafe" else "no fix"
+    return f"{found.message}{reached}; {word}: {found.assumption}"
+
+
+def _finding(found: Reported) -> str:
+    return f"**{found.code} {found.name}** ({_FIXES[found.applicability]}): {_markdown(message(found))}"
+
+
+def _measured(causes: Sequence[MeasuredCause]) -> str:
+    when = causes[0].when
+    lines = [f"**Measured here** by `{_plain(causes[0].command)}`, {when}:", ""]
+    lines += [f"- {cause.severity}: {_markdown(cause.title)}. {_markdown(cause.told)}" for cause in causes]
+    return "\n".join(lines)
+
+
+def _plain(text: str) -> str:
+    return text.replace("`", "'")
+
+
+def _markdown(text: str) -> str:
+    """Text of ours, in which only backticks mean something."""
+    parts = text.split("`")
+    return "`".join(part if n % 2 else re.sub(r"([*_<>\[\]\\])", r"\\\1", part) for n, part in enumerate(parts))
+
 
 SOURCE = "fix-compile"
 FIX_ALL = "source.fixAll.fixCompile"
@@ -48,12 +95,16 @@ class Abilities:
 
 def range_of(found: Reported, lines: Sequence[str], codec: PositionCodec) -> types.Range:
     """Where the finding stands; of several lines the first, for an editor would underline all of a branch."""
-    first = lines[found.line - 1] if found.line <= len(lines) else ""
-    bare = first.rstrip("\r\n")
-    end = found.end_column - 1 if found.end_line == found.line else len(bare.rstrip())
-    start = codec.client_num_units(bare[: found.column - 1])
-    stop = codec.client_num_units(bare[: max(end, found.column)])
-    return types.Range(types.Position(found.line - 1, start), types.Position(found.line - 1, stop))
+    bare = lines[found.line - 1].rstrip("\r\n") if found.line <= len(lines) else ""
+    end = found.end_column if found.end_line == found.line else len(bare.rstrip()) + 1
+    at, to = (_position(found.line, column, lines, codec) for column in (found.column, max(end, found.column + 1)))
+    return types.Range(at, to)
+
+
+def _position(line: int, column: int, lines: Sequence[str], codec: PositionCodec) -> types.Position:
+    """Where a line and a column, both from 1, are in the client's units."""
+    units = codec.client_num_units(lines[line - 1].rstrip("\r\n")[: column - 1]) if line <= len(lines) else 0
+    return types.Position(line - 1, units)
 
 
 def diagnostics(found: Sequence[Reported], text: str, codec: PositionCodec) -> list[types.Diagnostic]:
@@ -80,11 +131,6 @@ def _severity(found: Reported) -> types.DiagnosticSeverity:
     return types.DiagnosticSeverity.Warning if safe else types.DiagnosticSeverity.Information
 
 
-def told(found: Reported) -> dict[str, Any]:
-    """A finding as an action carries it until it is chosen."""
-    return asdict(found)
-
-
 def said(data: Any) -> Reported:
     """The finding of an action that was chosen; raises ``TypeError`` for something else."""
     return Reported(**{**data, "rewritten": tuple(tuple(pair) for pair in data["rewritten"])})
@@ -108,8 +154,11 @@ def changes(
     """What makes ``after`` of ``before``. ``assumption``: the client asks before it makes the change, and shows it."""
     lines = split_lines(before)
     plain = [
-        types.TextEdit(types.Range(_start_of(e.first, lines, codec), _start_of(e.last, lines, codec)), e.text)
-        for e in line_edits(before, after)
+        types.TextEdit(
+            types.Range(_position(e.line, e.column, lines, codec), _position(e.end_line, e.end_column, lines, codec)),
+            e.text,
+        )
+        for e in replacements(before, after)
     ]
     if not able.versioned:
         return types.WorkspaceEdit(changes={uri: plain})
@@ -121,10 +170,3 @@ def changes(
     return types.WorkspaceEdit(
         document_changes=[types.TextDocumentEdit(document, annotated)], change_annotations={SOURCE: note}
     )
-
-
-def _start_of(line: int, lines: Sequence[str], codec: PositionCodec) -> types.Position:
-    """Where a line begins, which for the one after the last is the end of the text."""
-    if line < len(lines) or not lines or lines[-1].endswith(("\n", "\r")):
-        return types.Position(line, 0)
-    return types.Position(len(lines) - 1, codec.client_num_units(lines[-1]))

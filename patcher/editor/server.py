@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,10 +15,9 @@ from pygls.uris import to_fs_path
 
 from patcher.config import ConfigError
 from patcher.diagnose import latest
-from patcher.editor.actions import APPLY, Actions
+from patcher.editor.actions import APPLY, Actions, Document
 from patcher.editor.folder import Folder, Look, folder_root
-from patcher.editor.pages import page
-from patcher.editor.protocol import FIX_ALL, Abilities, diagnostics
+from patcher.editor.protocol import FIX_ALL, Abilities, diagnostics, page
 from patcher.files.lines import split_lines
 from patcher.rule import Rule
 from patcher.version import VERSION
@@ -29,22 +27,6 @@ _IDLE = 0.4  # and before what it says of the others is worked out
 _MANY = 50  # files that change at once, as when another branch is checked out
 _WATCHED = ("**/*.py", "**/pyproject.toml")
 T = TypeVar("T")
-
-
-@dataclass
-class Document:
-    """A text that is open. ``version``: the client's. ``look``: what was found last, of that very text or an older one.
-
-    ``task``: what is going on for it.
-    """
-
-    uri: str
-    path: str
-    text: str
-    version: int | None
-    folder: Folder | None
-    look: Look | None = None
-    task: asyncio.Task[None] | None = field(default=None, repr=False)
 
 
 class Server(LanguageServer):

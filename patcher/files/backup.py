@@ -7,20 +7,98 @@ import dataclasses
 import datetime
 import hashlib
 import importlib
+import json
 import os
 import secrets
 import shutil
 import stat
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import ModuleType
+from typing import Literal
 
 from patcher.files import atomic
-from patcher.files.manifest import Manifest, ManifestError, Outcome, Saved, from_json, to_json
 from patcher.files.source import reason
 from patcher.results import FileResult
+
+#: Runs that made files have a schema of their own: an older version, which knows of none, refuses them.
+SCHEMA, WITH_CREATED = 1, 2
+
+#: ``planned`` stands until the run ends; after a crash the hashes tell which bytes a file has.
+Outcome = Literal["planned", "written", "left alone"]
+State = Literal["open", "applied", "restored"]
+
+
+class ManifestError(Exception):
+    """A manifest that cannot be read; the message is one line."""
+
+
+@dataclass(frozen=True)
+class Saved:
+    """One file of a run.
+
+    ``path``: relative to the folder that holds the store when the file is below it, else absolute. ``before`` and
+    ``after``: sha256 of its bytes, in hexadecimal. ``original``: the stored file's name. ``mode``: the permission bits.
+    ``created``: the run has made it, or uses it as another has made it; its original is empty.
+    """
+
+    path: str
+    before: str
+    after: str
+    original: str
+    mode: int
+    outcome: Outcome = "planned"
+    created: bool = False
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """One run. ``started``: UTC, ISO 8601. ``options``: the command line."""
+
+    run: str
+    tool: str
+    started: str
+    options: tuple[str, ...]
+    files: tuple[Saved, ...]
+    state: State = "open"
+    schema: int = SCHEMA
+
+    @property
+    def made(self) -> tuple[Saved, ...]:
+        """The files that it has made, or uses as another run has made them; none once it is restored."""
+        if self.state == "restored":
+            return ()
+        return tuple(saved for saved in self.files if saved.created and saved.outcome != "left alone")
+
+    def with_state(self, state: State) -> Manifest:
+        """The same run, further on."""
+        return replace(self, state=state)
+
+
+def to_json(manifest: Manifest) -> bytes:
+    """The manifest as an indented JSON document. Undecodable bytes in file names survive as lone surrogates."""
+    fields = asdict(manifest)
+    if any(saved.created for saved in manifest.files):
+        fields["schema"] = WITH_CREATED
+    else:
+        for saved in fields["files"]:
+            del saved["created"]
+    return (json.dumps(fields, indent=1) + "\n").encode("ascii")
+
+
+def from_json(data: bytes) -> Manifest:
+    """The manifest in ``data``; raises ``ManifestError`` when it is damaged or newer than this code."""
+    try:
+        fields = json.loads(data)
+        if fields["schema"] not in (SCHEMA, WITH_CREATED):
+            raise ManifestError(f"has schema {fields['schema']}, this version of fix-compile reads {WITH_CREATED}")
+        files = tuple(Saved(**{**saved, "mode": int(saved["mode"])}) for saved in fields["files"])
+        return Manifest(**{**fields, "files": files, "options": tuple(fields["options"])})
+    except (ValueError, KeyError, TypeError) as error:
+        raise ManifestError(f"is damaged ({type(error).__name__})") from None
+
 
 fcntl: ModuleType | None
 try:

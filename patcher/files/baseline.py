@@ -10,6 +10,7 @@ import os
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -60,11 +61,14 @@ def read(file: Path) -> Baseline:
 
 def marked(outcome: Outcome, baseline: Baseline) -> Outcome:
     """The same with the findings that are known marked as such, and the number of those that are gone."""
-    left = Counter(baseline.counts)
-    results = [_marked(result, baseline.folder, left) for result in outcome.results]
-    moved = _homeless(left, baseline.folder)
-    results = [_marked_elsewhere(result, moved) for result in results] if moved else results
-    seen = {_below(baseline.folder, result.path) for result in outcome.looked_at}
+    folder, left = baseline.folder, Counter(baseline.counts)
+    results = [_marked(r, left, partial(_known, folder, r.path)) for r in outcome.results]
+    moved: Counter[tuple[str, ...]] = Counter()  # of files that are not there any more, by all but the file
+    for known, count in left.items():
+        if count and not (folder / known.path).is_file():
+            moved[known[1:]] += count
+    results = [_marked(r, moved, lambda item: _known(folder, "", item)[1:]) for r in results] if moved else results
+    seen = {_below(folder, result.path) for result in outcome.looked_at}
     gone = sum(count for known, count in left.items() if known.path in seen) + sum(moved.values())
     return replace(outcome, results=tuple(results), baseline=True, gone=gone)
 
@@ -93,50 +97,16 @@ def _entries(document: dict[str, Any]) -> list[tuple[Known, int]]:
     ]
 
 
-def _marked(result: FileResult, folder: Path, left: Counter[Known]) -> FileResult:
+def _marked(result: FileResult, left: Counter[Any], key: Callable[[Reported], tuple[str, ...]]) -> FileResult:
     """Take from ``left`` what is there, line by line."""
-
-    def is_known(item: Reported) -> bool:
-        known = _known(folder, result.path, item)
-        if item.suppressed or not left[known]:
-            return False
-        left[known] -= 1
-        return True
-
-    return _with_marks(result, is_known)
-
-
-def _marked_elsewhere(result: FileResult, moved: Counter[tuple[str, str, str]]) -> FileResult:
-    """The same for findings of files that are not there any more: the code was moved."""
-
-    def is_known(item: Reported) -> bool:
-        key = (item.code, item.scope, item.about)
-        if item.suppressed or not moved[key]:
-            return False
-        moved[key] -= 1
-        return True
-
-    return _with_marks(result, is_known)
-
-
-def _with_marks(result: FileResult, is_known: Callable[[Reported], bool]) -> FileResult:
     if result.patch is None:
         return result
-    found = tuple(item if item.known else replace(item, known=is_known(item)) for item in result.patch.found)
-    return replace(result, patch=replace(result.patch, found=found))
-
-
-def _homeless(left: Counter[Known], folder: Path) -> Counter[tuple[str, str, str]]:
-    """What is left of files that are not there, by what it is known by without its file."""
-    counts: Counter[tuple[str, str, str]] = Counter()
-    for known, count in left.items():
-        if count and not _is_there(known, folder):
-            counts[known[1:]] += count
-    return counts
-
-
-def _is_there(known: Known, folder: Path) -> bool:
-    return (folder / known.path).is_file()
+    found = []
+    for item in result.patch.found:
+        known = not (item.known or item.suppressed) and left[key(item)] > 0
+        left[key(item)] -= known
+        found.append(replace(item, known=item.known or known))
+    return replace(result, patch=replace(result.patch, found=tuple(found)))
 
 
 def _known(folder: Path, path: str, item: Reported) -> Known:

@@ -8,11 +8,13 @@ import enum
 import hashlib
 import importlib
 import io
+import json
 import os
 import pickle
 import secrets
 import sys
-from collections.abc import Callable, Iterator
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +91,24 @@ def save(folder: Path, name: str, value: Any) -> None:
             file.unlink()
     except (OSError, pickle.PicklingError):
         return
+
+
+def read_json(path: Path) -> dict[str, Any] | None:
+    """The document in a file; None where there is none that can be read."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def write_json(path: Path, document: Mapping[str, Any]) -> None:
+    """Replace a file whole; one that cannot be written is no reason to fail."""
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False, encoding="utf-8") as file:
+            json.dump(document, file)
+        Path(file.name).replace(path)
 
 
 class _Unpickler(pickle.Unpickler):

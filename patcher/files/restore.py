@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import os
 from collections.abc import Iterator, Sequence, Set
@@ -10,10 +11,50 @@ from pathlib import Path
 from typing import Literal
 
 from patcher.files import atomic
-from patcher.files.backup import BackupError, Store, sha256
-from patcher.files.manifest import Manifest, Saved
-from patcher.files.reverse import without_patch
+from patcher.files.backup import BackupError, Manifest, Saved, Store, sha256
+from patcher.files.lines import opcodes
 from patcher.files.source import reason
+
+
+def without_patch(original: bytes, patched: bytes, edited: bytes) -> bytes | None:
+    """``edited`` with the lines that differ in ``patched`` as they are in ``original``; None where an edit meets one.
+
+    An edit meets a change when it is in the same lines, or in the one before or after them. What was Python before
+    must be Python afterwards.
+    """
+    base, now, old = (text.split(b"\n") for text in (patched, edited, original))
+    moved = _moved(base, now)
+    result = list(now)
+    for tag, start, stop, first, last in reversed(opcodes(base, old)):
+        if tag == "equal":
+            continue
+        around = range(max(start - 1, 0), min(stop + 1, len(base)))
+        first_place = moved.get(around[0])
+        if first_place is None or any(moved.get(line) != first_place + line - around[0] for line in around):
+            return None
+        at = first_place + start - around[0]
+        result[at : at + (stop - start)] = old[first:last]
+    text = b"\n".join(result)
+    return text if _is_python(text) or not _is_python(edited) else None
+
+
+def _moved(base: list[bytes], now: list[bytes]) -> dict[int, int]:
+    """Where the lines of ``base`` that were not edited are in ``now``."""
+    return {
+        start + step: first + step
+        for tag, start, stop, first, _ in opcodes(base, now)
+        if tag == "equal"
+        for step in range(stop - start)
+    }
+
+
+def _is_python(text: bytes) -> bool:
+    try:
+        ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return False
+    return True
+
 
 _FORCE = "--force puts the original back and sets your version aside"
 
@@ -40,7 +81,7 @@ class Altered:
     """A patched file that does not have the bytes any more that run ``run`` gave it."""
 
     path: str
-    state: Literal["edited", "back to the original", "deleted"]
+    state: str
     run: str
 
 
@@ -69,12 +110,8 @@ def restore(store: Store, run: str | None = None, edited: Edited = "refuse") -> 
             if int(other.run) > int(manifest.run) and other.state != "restored" and saved.outcome != "left alone"
         }
         users = {saved.path: other.run for other in runs if other.run != manifest.run for saved in other.made}
-        shared: list[tuple[str, str]] = []
-        restored: list[str] = []
-        already: list[str] = []
-        refused: list[tuple[str, str]] = []
-        kept: list[str] = []
-        separable: list[str] = []
+        restored, already, kept, separable = list[str](), list[str](), list[str](), list[str]()
+        shared, refused = list[tuple[str, str]](), list[tuple[str, str]]()
         for saved in sorted(manifest.files, key=lambda saved: saved.created):  # what uses a new file comes first
             path = str(store.file(saved))
             atomic.remove_leftovers(os.path.dirname(path), manifest.run)
@@ -86,17 +123,14 @@ def restore(store: Store, run: str | None = None, edited: Edited = "refuse") -> 
             try:
                 (restored if _put_back(store, manifest, saved, edited, kept) else already).append(path)
             except atomic.ReplaceError as error:
-                again = (
-                    f" (run {later[saved.path]} patched it again: restore that one first)"
-                    if saved.path in later
-                    else ""
-                )
+                run = later.get(saved.path)
+                again = f" (run {run} patched it again: restore that one first)" if run else ""
                 refused.append((path, f"{error}{again}"))
                 separable += [path] if isinstance(error, _SeparableError) else []
         if not refused:
             store.save(manifest.with_state("restored"))
-    done = Restored(manifest.run, tuple(restored), tuple(already), tuple(refused), tuple(kept), tuple(separable))
-    return replace(done, shared=tuple(shared))
+    lists = (restored, already, refused, kept, separable, shared)
+    return Restored(manifest.run, *map(tuple, lists))  # type: ignore[arg-type]
 
 
 def altered(store: Store, within: Sequence[str]) -> tuple[Altered, ...]:
@@ -118,12 +152,8 @@ def altered(store: Store, within: Sequence[str]) -> tuple[Altered, ...]:
             now = None if data is None else sha256(data)
             untouched = saved.outcome == "planned" and now == saved.before  # the run was killed before it came here
             if now != saved.after and not untouched:
-                state: Literal["edited", "back to the original", "deleted"] = "edited"
-                if now is None:
-                    state = "deleted"
-                elif now == saved.before:
-                    state = "back to the original"
-                found.append(Altered(path, state, run))
+                gone = "deleted" if now is None else "back to the original" if now == saved.before else "edited"
+                found.append(Altered(path, gone, run))
     return tuple(sorted(found, key=lambda item: item.path))
 
 
@@ -210,10 +240,7 @@ def _put_back(store: Store, manifest: Manifest, saved: Saved, edited: Edited, ke
         raise atomic.ReplaceError(f"was edited since; {_FORCE}")
     if edited == "refuse":
         raise _SeparableError(f"was edited since; --keep-edits takes the patch alone out, {_FORCE}")
-    aside = store.run_folder(manifest.run) / f"{saved.original.removesuffix('.orig')}.edited-{now[:8]}"
-    with _as_replace_error():
-        atomic.create(str(aside), current)
-    kept.append(str(aside))
+    kept.append(_set_aside(store, manifest, saved, current))
     return atomic.replace(str(path), current, after, manifest.run)
 
 
@@ -227,14 +254,20 @@ def _taken_away(
     if sha256(current) != saved.after:
         if not force:
             raise atomic.ReplaceError("is new and was edited since; --force removes it and sets your version aside")
-        aside = store.run_folder(manifest.run) / f"{saved.original.removesuffix('.orig')}.edited-{sha256(current)[:8]}"
-        with _as_replace_error():
-            atomic.create(str(aside), current)
-        kept.append(str(aside))
+        kept.append(_set_aside(store, manifest, saved, current))
     with _as_replace_error():
         path.unlink()
         atomic.sync_folder(str(path.parent))
     return True
+
+
+def _set_aside(store: Store, manifest: Manifest, saved: Saved, current: bytes) -> str:
+    """Keep an edited version in the run's folder; its path."""
+    name = f"{saved.original.removesuffix('.orig')}.edited-{sha256(current)[:8]}"
+    aside = str(store.run_folder(manifest.run) / name)
+    with _as_replace_error():
+        atomic.create(aside, current)
+    return aside
 
 
 def _without_patch(store: Store, manifest: Manifest, saved: Saved, original: bytes, current: bytes) -> bytes | None:

@@ -9,6 +9,7 @@ import stat
 import tokenize
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 
 class SourceError(Exception):
@@ -94,6 +95,15 @@ def encode(text: str, encoding: str) -> bytes:
 def may_matter(data: bytes, triggers: Iterable[tuple[bytes, ...]]) -> bool:
     """Whether any rule could have something to say: one of its triggers is there, or it has none."""
     return any(not words or any(word in data for word in words) for words in triggers)
+
+
+def shown(path: str | Path) -> str:
+    """``path`` relative to the working folder when it is below it, whatever links lead there."""
+    here, real = (
+        Path(os.path.realpath(os.curdir)),
+        Path(os.path.realpath(os.path.dirname(path)), os.path.basename(path)),
+    )
+    return str(real.relative_to(here)) if real.is_relative_to(here) else str(path)
 
 
 def reason(error: OSError) -> str:

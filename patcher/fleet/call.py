@@ -8,13 +8,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from patcher.fleet.jobs import jobs_of
-from patcher.fleet.kept import Kept
 from patcher.fleet.manifest import Manifest
-from patcher.fleet.markdown import fleet_lines, fleet_markdown
-from patcher.fleet.places import Places
-from patcher.fleet.row import Job, Row
-from patcher.fleet.slots import Done, Event, FleetError, run
-from patcher.fleet.table import Fleet, count
+from patcher.fleet.row import Job, Kept, Row
+from patcher.fleet.slots import Done, Event, FleetError, Places, run
+from patcher.fleet.table import Fleet, count, fleet_lines, fleet_markdown
 from patcher.patching.calls import FAILURE, FINDINGS, INTERRUPTED, OK, Told
 from patcher.report.page import page
 from patcher.rule import Rule

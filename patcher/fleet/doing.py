@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
+import math
 import os
 import platform
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from patcher.config import ConfigError
 from patcher.config import load as configuration
-from patcher.diagnose.diagnosing import Wanted, diagnose
+from patcher.diagnose.diagnosing import Diagnosed, Wanted, diagnose
+from patcher.diagnose.diagnosis import SEVERITIES
 from patcher.files.discover import Exclude
 from patcher.files.kept import default_folder
-from patcher.fleet.row import Job, Row, of
-from patcher.fleet.told import diagnosed, measured, noisy, proved, scanned, tested
+from patcher.fleet.row import Answer, Job, Row, of
 from patcher.harness import plan
 from patcher.harness.cases import Case, CaseError
-from patcher.harness.compare import judge
-from patcher.harness.measured import Results, ResultsError, from_json
+from patcher.harness.compare import Judgement, ended, judge, speedup, within_noise
+from patcher.harness.measured import CaseResult, Figures, Results, ResultsError, from_json
 from patcher.harness.packages import PackageError, locate
 from patcher.harness.processes import RunError
 from patcher.harness.run import run
@@ -34,9 +35,101 @@ from patcher.report.outcome import Outcome
 from patcher.results import FileResult
 from patcher.rule import Rule
 from patcher.search.call import searched
-from patcher.selftest import measured as selftested
+from patcher.search.verdict import Verdict
+from patcher.selftest import records
 from patcher.settings import Settings
 from patcher.version import VERSION
+
+Told = tuple[Answer, str]  # and why, or in a few words what
+
+
+def scanned(outcome: Outcome) -> tuple[Told, dict[str, float]]:
+    """Of a scan: how many findings have which kind of fix."""
+    counts = {"safe": outcome.count("fixable"), "unsafe": outcome.count("unsafe"), "noted": outcome.count("no-fix")}
+    files = len(outcome.looked_at)
+    told = f"{counts['safe']} of {len(outcome.entries)} findings have a safe fix" if outcome.entries else "no findings"
+    return ("ok", f"{told} ({files} file{'' if files == 1 else 's'})"), {key: float(n) for key, n in counts.items()}
+
+
+def tested(results: Results, judgement: Judgement | None) -> Told:
+    """Of one case in one mode: the verdict; without one (nothing was patched), whether it runs."""
+    case, mode = results.cases[0], results.modes[0]
+    if judgement is None:
+        variants = case.variant("original", "eager"), case.variant("original", "compiled", mode)
+        broken = next((variant for variant in variants if variant.figures is None), None)
+        return ("failed", ended(broken)) if broken else ("ok", "nothing to patch: ran as it is")
+    verdict = judgement.verdicts[0]
+    why = f"{verdict.status}: {verdict.reasons[0]}" if verdict.reasons else verdict.status
+    return ("ok" if verdict.status == "equivalent" else "failed" if judgement.invalid else "not equivalent"), why
+
+
+def diagnosed(found: Diagnosed) -> tuple[Told, dict[str, float]]:
+    """Of a diagnosis: how many causes there are."""
+    report, results = found.diagnosis, found.diagnosis.results
+    figures = measured(results) if results else {}
+    if not found.ran and results is not None:
+        told = tested(results, None)
+        if told[0] == "failed":
+            return told, figures
+    causes = report.causes
+    counts = [f"{n} {s}" for s in SEVERITIES if (n := sum(cause.severity == s for cause in causes))]
+    text = f"{len(causes)} cause{'' if len(causes) == 1 else 's'}" + (f" ({', '.join(counts)})" if counts else "")
+    figures["causes"] = float(len(causes))
+    return ("ok", text), figures
+
+
+def proved(found: Verdict) -> tuple[Told, dict[str, float]]:
+    """Of a search: what was kept, and the counts and times before and after."""
+    pairs = {"breaks": found.breaks, "recompiles": found.recompiles, "launches": found.graphs}
+    known = {f"{name}_before": pair.before for name, pair in pairs.items()}
+    known |= {f"{name}_after": pair.after for name, pair in pairs.items()}
+    times = {"eager_ms": found.eager_ms, "before_ms": found.before_ms, "after_ms": found.after_ms}
+    figures = {name: float(value) for name, value in {**known, **times}.items() if value is not None}
+    if found.before_ms and found.after_ms:
+        figures["speedup"] = found.before_ms / found.after_ms
+    differs = found.max_difference is not None and not found.equivalent
+    answer: Answer = "ok" if found.word != "failed" else "not equivalent" if differs else "failed"
+    told = found.said if answer != "ok" else f"{len(found.fixes)} fixes kept; {found.lines[0]}"
+    return (answer, told), figures
+
+
+def measured(results: Results) -> dict[str, float]:
+    """The figures of one case in one mode."""
+    case, mode = results.cases[0], results.modes[0]
+    before, after = (case.variant(tree, "compiled", mode).figures for tree in ("original", "patched"))
+    figures = {**_counts(before, "before"), **_counts(after, "after")}
+    eager = case.variant("original", "eager").figures
+    if eager is not None and eager.warm is not None:
+        figures["eager_ms"] = eager.warm.median_ms
+    if before and after and before.warm and after.warm:
+        figures["speedup"] = speedup(before.warm, after.warm)
+    compared = case.comparison("patched", "compiled", mode)
+    if compared is not None and compared.outputs.mae is not None:
+        figures["mae"] = compared.outputs.mae
+    return {key: value for key, value in figures.items() if math.isfinite(value)}
+
+
+def noisy(results: Results) -> bool:
+    """Whether the two compiled times of a case are too near to be told apart."""
+    case, mode = results.cases[0], results.modes[0]
+    before, after = (_warm(case, tree, mode) for tree in ("original", "patched"))
+    return bool(before and after and before.warm and after.warm and within_noise(before.warm, after.warm))
+
+
+def _warm(case: CaseResult, tree: str, mode: str) -> Figures | None:
+    return case.variant("patched" if tree == "patched" else "original", "compiled", mode).figures
+
+
+def _counts(figures: Figures | None, tree: str) -> Mapping[str, float]:
+    if figures is None:
+        return {}
+    told = {
+        f"breaks_{tree}": float(figures.counts.breaks),
+        f"recompiles_{tree}": float(figures.counts.recompiles),
+        f"launches_{tree}": float(figures.launches),
+    }
+    return told if figures.warm is None else {**told, f"{tree}_ms": figures.warm.median_ms}
+
 
 EXPECTED = (RunError, ResultsError, PackageError, CaseError, ConfigError, OSError)
 _NOTED = 3  # files that could not be read, of those that are named
@@ -123,7 +216,7 @@ class Workshop:
 
     def _settings(self, job: Job) -> tuple[Settings, Exclude, bool]:
         config = configuration(job.model.paths[0])
-        shown = selftested.measured(self._rules)
+        shown = records.measured(self._rules)
         settings = settings_from(self._rules, config, unsafe=job.model.wish.unsafe, measured=shown)
         return settings, Exclude(config.exclude, str(config.root or os.curdir)), config.all
 
@@ -164,8 +257,8 @@ def _request(job: Job) -> Request:
         modes=(job.mode,),
         backend=wish.backend,
         quick=wish.quick,
-        seconds=wish.seconds,
-        memory=wish.memory,
+        seconds=wish.time_limit,
+        memory=wish.memory_limit,
         tolerance=wish.tolerance,
     )
 

@@ -71,7 +71,7 @@ def _of_model(manifest: Manifest, model: Model, tool: str, do: Sequence[str]) ->
             yield Job(model, what, wrong=wrong or "no case is given and none is configured")
         else:
             for case in cases:
-                yield from (_keyed(Job(model, what, case, mode), tool, source) for mode in wish.modes)
+                yield from (_keyed(Job(model, what, case, mode), tool, source) for mode in wish.mode)
 
 
 def _cases(manifest: Manifest, model: Model) -> tuple[Case, ...]:
@@ -88,7 +88,7 @@ def _cases(manifest: Manifest, model: Model) -> tuple[Case, ...]:
 
 def _keyed(job: Job, tool: str, source: str) -> Job:
     """The job with its name: the tool, the source, the case with what lies beside it, and how it is done."""
-    wish = {key: value for key, value in asdict(job.model.wish).items() if key not in ("do", "modes", "gpu")}
+    wish = {key: value for key, value in asdict(job.model.wish).items() if key not in ("do", "mode", "gpu")}
     asked: dict[str, object] = {"tool": tool, "source": source, "do": job.do, "mode": job.mode, "wish": wish}
     if job.do == "scan":
         asked["wish"] = job.model.wish.unsafe

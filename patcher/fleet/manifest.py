@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from patcher.config import ConfigError, nearest, text
+from patcher.config import ConfigError, exactly, positive, text, values_in
 from patcher.measuring.measure import BACKENDS, MODES
 
 if sys.version_info >= (3, 11):
@@ -19,25 +19,24 @@ else:
     import tomli as tomllib
 
 DOINGS = ("scan", "test", "diagnose", "prove")
-_WHAT = "a list of " + ", ".join(DOINGS)
 
 
 @dataclass(frozen=True)
 class Wish:
     """What is done with a model, and how.
 
-    ``do``: of ``DOINGS``; (): all that its cases allow without being asked, which is "scan" and "test". ``seconds`` and
-    ``memory`` (bytes): the limits of each process. ``gpu``: each measurement takes one GPU of a worker.
+    ``do``: of ``DOINGS``; (): all that its cases allow without being asked, which is "scan" and "test". ``time_limit``
+    and ``memory_limit`` (bytes): of each process. ``gpu``: each measurement takes one GPU of a worker.
     """
 
     do: tuple[str, ...] = ()
-    modes: tuple[str, ...] = ("default",)
+    mode: tuple[str, ...] = ("default",)
     backend: str | None = None
     quick: bool = False
     unsafe: bool = False
     tolerance: float | None = None
-    seconds: float | None = None
-    memory: int | None = None
+    time_limit: float | None = None
+    memory_limit: int | None = None
     gpu: bool = False
     python: str = ""
 
@@ -84,14 +83,11 @@ def load(path: str) -> Manifest:
 
 
 def _parsed(file: Path, table: Mapping[str, Any]) -> Manifest:
-    for key in table:
-        if key not in _WISHES and key != "model":
-            raise ConfigError(f"unknown key {key!r}{nearest(key, ('model', *_WISHES))}")
-    standard = _wish(Wish(), table, "")
-    entries = table.get("model")
+    given = values_in(table, {**_WISHES, "model": ("a list of tables", lambda value: value)}, "")
+    entries = given.pop("model", None)
     if not isinstance(entries, list) or not entries or not all(isinstance(entry, dict) for entry in entries):
         raise ConfigError('names no model: each is a table [[model]] with path = "FOLDER" or package = "NAME"')
-    models = [_model(file.parent, entry, number, standard) for number, entry in enumerate(entries, 1)]
+    models = [_model(file.parent, entry, number, Wish(**given)) for number, entry in enumerate(entries, 1)]
     for number, model in enumerate(models):
         if model.name in {other.name for other in models[:number]}:
             raise ConfigError(f"two models are called {model.name!r}; give one another name = ...")
@@ -101,54 +97,20 @@ def _parsed(file: Path, table: Mapping[str, Any]) -> Manifest:
 def _model(folder: Path, entry: Mapping[str, Any], number: int, standard: Wish) -> Model:
     said = entry.get("name", entry.get("path", entry.get("package")))
     where = f"model {said!r}" if isinstance(said, str) and said else f"model {number}"
-    for key in entry:
-        if key not in _MODEL and key not in _WISHES:
-            raise ConfigError(f"{where}: unknown key {key!r}{nearest(key, (*_MODEL, *_WISHES))}")
+    values = values_in(entry, {**_MODEL, **_WISHES}, f" of {where}")
     if ("path" in entry) == ("package" in entry):
         raise ConfigError(f"{where}: needs either a path or a package")
-    values = {key: _read(where, key, entry[key], _MODEL) for key in _MODEL if key in entry}
-    package = values.get("package", "")
-    root = "" if package else os.path.normpath(folder / values["path"])
-    if package and "paths" in values:
+    if "package" in values and "paths" in values:
         raise ConfigError(f"{where}: paths goes with path, not with package")
+    root = os.path.normpath(folder / values["path"]) if "path" in values else ""
     paths = tuple(os.path.normpath(Path(root, inside)) for inside in values.get("paths", ()))
-    return Model(
-        name=values.get("name") or package or Path(root).name,
-        root=root,
-        package=package,
-        paths=paths or ((root,) if root else ()),
-        cases=values.get("cases"),
-        wish=_wish(standard, entry, where),
-    )
-
-
-def _wish(standard: Wish, table: Mapping[str, Any], where: str) -> Wish:
-    given = {key: _read(where, key, table[key], _WISHES) for key in _WISHES if key in table}
-    return replace(standard, **{_FIELDS.get(key, key): value for key, value in given.items()})
-
-
-def _read(where: str, key: str, value: object, known: Mapping[str, tuple[str, Callable[[object], Any]]]) -> Any:
-    kind, convert = known[key]
-    try:
-        return convert(value)
-    except TypeError:
-        raise ConfigError(f"{where + ': ' if where else ''}{key} must be {kind}, not {value!r}") from None
+    wish = replace(standard, **{key: value for key, value in values.items() if key not in _MODEL})
+    name = values.get("name") or values.get("package") or Path(root).name
+    return Model(name, root, values.get("package", ""), paths or ((root,) if root else ()), values.get("cases"), wish)
 
 
 def _texts(value: object) -> tuple[str, ...]:
     return tuple(map(text, value)) if isinstance(value, list) else (text(value),)
-
-
-def _flag(value: object) -> bool:
-    if not isinstance(value, bool):
-        raise TypeError
-    return value
-
-
-def _positive(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
-        raise TypeError
-    return float(value)
 
 
 def _among(known: tuple[str, ...]) -> Callable[[object], tuple[str, ...]]:
@@ -162,26 +124,19 @@ def _among(known: tuple[str, ...]) -> Callable[[object], tuple[str, ...]]:
 
 
 def _backend(value: object) -> str:
-    if value not in BACKENDS:
-        raise TypeError
-    return str(value)
+    return _among(BACKENDS)(text(value))[0]
 
 
-def _bytes(value: object) -> int:
-    return math.ceil(_positive(value) * 2**30)
-
-
-_FIELDS = {"time-limit": "seconds", "memory-limit": "memory", "mode": "modes"}
 _WISHES: Mapping[str, tuple[str, Callable[[object], Any]]] = {
-    "do": (_WHAT, _among(DOINGS)),
+    "do": ("a list of " + ", ".join(DOINGS), _among(DOINGS)),
     "mode": (f"a list of {', '.join(MODES)}", _among(MODES)),
     "backend": (f"one of {', '.join(BACKENDS)}", _backend),
-    "quick": ("true or false", _flag),
-    "unsafe": ("true or false", _flag),
-    "tolerance": ("a positive number", _positive),
-    "time-limit": ("a positive number of seconds", _positive),
-    "memory-limit": ("a positive number of GiB", _bytes),
-    "gpu": ("true or false", _flag),
+    "quick": ("true or false", exactly(bool)),
+    "unsafe": ("true or false", exactly(bool)),
+    "tolerance": ("a positive number", positive),
+    "time-limit": ("a positive number of seconds", positive),
+    "memory-limit": ("a positive number of GiB", lambda value: math.ceil(positive(value) * 2**30)),
+    "gpu": ("true or false", exactly(bool)),
     "python": ("the path of a Python", text),
 }
 _MODEL: Mapping[str, tuple[str, Callable[[object], Any]]] = {

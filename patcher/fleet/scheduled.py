@@ -21,9 +21,8 @@ from distributed import Client, get_worker
 from distributed.scheduler import KilledWorker
 
 from patcher.fleet.doing import Workshop, row_of
-from patcher.fleet.places import Places, torch_of
 from patcher.fleet.row import Job, Row, of
-from patcher.fleet.slots import FleetError
+from patcher.fleet.slots import FleetError, Places, torch_of
 from patcher.rule import Rule
 
 _CONNECT_SECONDS, _WORKERS_SECONDS = 15, 60

@@ -6,8 +6,40 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from patcher.fleet.row import ANSWERS, Row
-from patcher.report.markdown.blocks import NONE, decimal, many
+from patcher.fleet.row import ANSWERS, Row, to_json
+from patcher.report.markdown.blocks import NONE, Blocks, block, decimal, inline, page, points, prose, sentence, table
+from patcher.report.markdown.blocks import cells as inlined
+from patcher.words import many
+
+
+def fleet_markdown(fleet: Fleet) -> str:
+    """The whole page."""
+    return page(_blocks(fleet))
+
+
+def _blocks(fleet: Fleet) -> Blocks:
+    yield f"# {inline(fleet.title)}"
+    yield prose(sentence(count(fleet)))
+    yield points(*facts(fleet))
+    if fleet.rows:
+        yield table(HEAD, (inlined(cells(row)) for row in fleet.rows))
+        yield prose(MEANING)
+        yield "## What came of each"
+        yield points(*(f"{name}: {text}" for name, text in remarks(fleet.rows)))
+    places = times(fleet.rows)
+    if places:
+        yield "## Times"
+        yield prose(APART)
+    for place, rows in places.items():
+        yield f"### {inline(place)}"
+        yield table(TIMES, (inlined(time_cells(row)) for row in rows))
+    yield block(fleet.command)
+
+
+def fleet_lines(fleet: Fleet) -> str:
+    """A line of JSON for each row."""
+    return "".join(to_json(row) + "\n" for row in fleet.rows)
+
 
 HEAD = ("model", "case", "mode", "what", "answer", "fixes", "breaks", "recompiles", "launches", "speedup", "MAE")
 TIMES = ("model", "case", "mode", "what", "eager ms", "compiled before", "compiled after", "speedup")

@@ -8,10 +8,10 @@ from pathlib import Path
 from patcher.files import backup
 from patcher.files.backup import Store
 from patcher.files.restore import restore
+from patcher.files.source import shown as relative
 from patcher.integrate.integrating import Integration
 from patcher.integrate.remarks import Remark
 from patcher.patching.calls import FAILURE, FINDINGS, INTERRUPTED, OK, Told, store_options
-from patcher.patching.calls import shown as relative
 from patcher.report.diff import coloured, file_diff
 from patcher.results import FileResult
 from patcher.version import VERSION

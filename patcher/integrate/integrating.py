@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from patcher.config import line_limit
 from patcher.edit.edits import apply
 from patcher.edit.spans import EditError
-from patcher.files.limits import line_limit
 from patcher.files.source import Source, SourceError, encode, read
 from patcher.integrate.module_source import composed
 from patcher.integrate.plan import COMPILES, Change, Plan, Wanted, planned

@@ -22,8 +22,9 @@ from patcher.harness.scratch import scratch
 from patcher.patching.calls import FAILURE, FINDINGS, INTERRUPTED, OK, Told, complaints
 from patcher.patching.changes import Change
 from patcher.report import Outcome
-from patcher.report.harness import harness_json, harness_markdown, harness_text
-from patcher.report.narrow import as_it_is, harness_narrow
+from patcher.report.fitted import fitted
+from patcher.report.harness import harness_json
+from patcher.report.markdown.measured import as_it_is, harness_markdown
 from patcher.results import FileResult
 
 MODES = ("default", "reduce-overhead", "max-autotune-no-cudagraphs")
@@ -143,6 +144,7 @@ def _as_it_is(
     if isinstance(results, Told):
         return results
     told, runs = as_it_is(results)
+    told = told if request.wide else fitted(told)
     status = OK if runs else FAILURE
     if format_ == "json":
         return Told(status, _json_without_verdicts(results, runs))
@@ -200,11 +202,12 @@ def _told(
         status, errors, out = max(status, written.status), written.err, str(written.out)
         last = "equivalent: the patch is applied" if written.status == OK else "equivalent, but not all was written"
     status = FAILURE if outcome.failed else status
+    brief = format_ == "text" and not request.wide
+    report = harness_json(results, judgement) if format_ == "json" else harness_markdown(results, judgement, brief)
     if format_ != "text":
-        report = harness_json(results, judgement) if format_ == "json" else first + harness_markdown(results, judgement)
+        report = report if format_ == "json" else first + report
         return Told(status, report, (*errors, *out.splitlines()[-1:], last))
-    report = (harness_text if request.wide else harness_narrow)(results, judgement)
-    return Told(status, f"{first}{report}\n{last}\n{out}", errors)
+    return Told(status, f"{first}{fitted(report) if brief else report}\n{last}\n{out}", errors)
 
 
 def _written(write: Callable[[Outcome], Told], outcome: Outcome) -> Told:

@@ -109,10 +109,10 @@ def request_from(asked: Mapping[str, Any], config: Config, checks: bool = False)
             raise click.UsageError(f"--{given[0].replace('_', '-')} goes with --test")
         if checks and not asked["case"] and any(asked[name] for name in _COUNTING):
             raise click.UsageError("--verify-only counts a case: --case names it")
-        return _request(asked, config, "--case: ") if checks and asked["case"] else None
+        return request_of(asked, config, call="--case: ") if checks and asked["case"] else None
     if asked["patch"] and asked["against"]:
         raise click.UsageError("--patch and --against exclude each other")
-    return replace(_request(asked, config, "--test: "), wide=asked["wide"] or not sys.stdout.isatty())
+    return replace(request_of(asked, config, call="--test: "), wide=asked["wide"] or not sys.stdout.isatty())
 
 
 def change_from(asked: Mapping[str, Any], request: Request, paths: Sequence[str]) -> Change:
@@ -134,12 +134,8 @@ def _diff(file: str) -> bytes:
         raise ConfigError(f"--patch {file}: cannot be read: {reason(error)}") from None
 
 
-def request_of(asked: Mapping[str, Any], config: Config, without_cases: bool = False) -> Request:
-    """Return what ``how_options`` were given. Raises ``ConfigError``."""
-    return _request(asked, config, "", without_cases)
-
-
-def _request(asked: Mapping[str, Any], config: Config, call: str, without_cases: bool = False) -> Request:
+def request_of(asked: Mapping[str, Any], config: Config, without_cases: bool = False, call: str = "") -> Request:
+    """Return what ``how_options`` were given; ``call`` stands in front of messages. Raises ``ConfigError``."""
     python = asked["python"] or sys.executable
     try:
         packages = {name: locate(name, python) for name in asked["package"]}

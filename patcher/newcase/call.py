@@ -6,6 +6,7 @@ import contextlib
 import importlib.metadata
 import os
 import shlex
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,15 +15,45 @@ from patcher.config import Config, ConfigError, load, nearest
 from patcher.diagnose.sites import compile_sites
 from patcher.files.backup import project_root
 from patcher.files.discover import Exclude
-from patcher.files.source import SourceError, read
+from patcher.files.source import SourceError, read, shown
+from patcher.harness import plan
 from patcher.harness.cases import Case, CaseError, as_case, find
+from patcher.harness.measured import ResultsError, from_json
+from patcher.harness.processes import RunError
+from patcher.harness.run import run
+from patcher.measuring.measure import need_torch
 from patcher.newcase.inputs import inputs
 from patcher.newcase.text import Written, file_for, written
 from patcher.newcase.tree import Seen, Tree
-from patcher.newcase.trial import trial
 from patcher.newcase.values import building
 from patcher.patching.calls import FAILURE, OK, Told
 from patcher.run.program import no_notebook
+from patcher.words import many
+
+_SECONDS = 120.0  # a published size on a CPU may take longer; a first case is to be small
+
+
+def trial(file: Path, model: str, python: str) -> str:
+    """What one run of the case says: ``it runs: ...``, or why it does not, in one line. ``model``: where imports start.
+
+    Nothing is compiled.
+    """
+    options = plan.Options(paths=(model,), quick=True, alone=True, eager_untimed=True, seconds=_SECONDS)
+    try:
+        need_torch(python)
+        with tempfile.TemporaryDirectory(prefix="fix-compile-") as folder:
+            results = from_json(run(plan.write(Path(folder), (), [Case(file.stem, str(file))], options), python))
+    except (RunError, ResultsError, OSError) as error:
+        return f"not run: {error}"
+    original = results.cases[0].variant("original", "eager")
+    if original.status == "timeout":
+        return f"it did not finish in {_SECONDS:.0f} s; use smaller sizes"
+    if original.figures is None:
+        return f"it does not run: {original.message or original.status}"
+    kind = "training" if results.cases[0].train else "inference"
+    calls = len(original.figures.settled)
+    return f"it runs ({kind}, {calls} call{'s' * (calls != 1)}, {original.figures.cold_seconds:.2g} s eager)"
+
 
 _LISTED = 5  # of each kind
 
@@ -44,18 +75,12 @@ class Asked:
 def case(asked: Asked) -> Told:
     """Write a first case. Exit status: 0, also with blanks; 2 when there is no such model or the file is there."""
     path, _, name = asked.model.rpartition(":") if ":" in asked.model else (asked.model, "", "")
-    file = Path(path).absolute()
-    tree = _tree(path)
-    if why := no_notebook(path):
+    tree, model = _tree(path), None
+    if not (why := no_notebook(path)):
+        model, why = _chosen(tree, Path(path).absolute(), name)
+        why = f"{path}: error: {why}"
+    if model is None:
         return Told(FAILURE, err=(why,))
-    if not file.is_file() or file.suffix != ".py":
-        return Told(FAILURE, err=(f"{path}: error: there is no such .py file; write it as path/to/model.py:Class",))
-    found = [seen for seen in tree.classes(file) if tree.method(seen, "forward")]
-    names = [seen.name for seen in found]
-    chosen = [seen for seen in found if seen.name == name] if name else [s for s in tree.outer() if s.path == file]
-    if not chosen or len(chosen) > 1:
-        return Told(FAILURE, err=(f"{path}: error: {_no_class(name, names, [seen.name for seen in chosen])}",))
-    model = chosen[0]
     made = building(tree, model)
     given = inputs(tree, model, made)
     result, once = (written(tree, model, made, given, twice) for twice in (bool(asked.python), False))
@@ -81,6 +106,21 @@ def case(asked: Asked) -> Told:
     return Told(OK, f"{target}\n", tuple(lines))
 
 
+def _chosen(tree: Tree, file: Path, name: str) -> tuple[Seen | None, str]:
+    """The class of that name in a file, without a name the only one that no other builds; or why there is none."""
+    if not file.is_file() or file.suffix != ".py":
+        return None, "there is no such .py file; write it as path/to/model.py:Class"
+    found = [seen for seen in tree.classes(file) if tree.method(seen, "forward")]
+    if not found:
+        return None, "no class in it has a forward"
+    chosen = [seen for seen in found if seen.name == name] if name else [s for s in tree.outer() if s.path == file]
+    if len(chosen) == 1:
+        return chosen[0], ""
+    if name:
+        return None, f"no class {name!r} with a forward{nearest(name, [seen.name for seen in found])}"
+    return None, f"which class? {', '.join(s.name for s in chosen or found)}: write it as path/to/model.py:Class"
+
+
 def kept(model: str) -> Path | None:
     """The case of ``FILE:CLASS`` that stands where ``case`` writes it; None where there is none."""
     path, _, name = model.rpartition(":")
@@ -97,10 +137,10 @@ def overview(program: str) -> Told:
     if not tree.files:
         return Told(FAILURE, err=("there is no Python file here; go to a model's repository, or see --help",))
     models, sites, cases = tree.outer(), _sites(tree), _cases(config, tree)
-    lines = [f"{_shown(root)}: {_many(len(tree.files), 'Python file')}", ""]
-    lines += _list(f"{_many(len(tree.models), 'model')} (classes with a forward)", [_model(tree, m) for m in models])
-    lines += _list(_many(len(sites), "place") + " that compile or set how", sites)
-    lines += _list(_many(len(cases), "case"), [f"{case.name}: {_shown(Path(case.file))}" for case in cases])
+    lines = [f"{shown(root)}: {many(len(tree.files), 'Python file')}", ""]
+    lines += _list(f"{many(len(tree.models), 'model')} (classes with a forward)", [_model(m) for m in models])
+    lines += _list(many(len(sites), "place") + " that compile or set how", sites)
+    lines += _list(many(len(cases), "case"), [f"{case.name}: {shown(case.file)}" for case in cases])
     lines += [_torch(), "", "Next:"]
     return Told(OK, "".join(f"{line}\n" for line in (*lines, *_next(program, tree, models, sites, cases))))
 
@@ -108,13 +148,13 @@ def overview(program: str) -> Told:
 def _next(program: str, tree: Tree, models: Sequence[Seen], sites: Sequence[str], cases: Sequence[Case]) -> list[str]:
     commands = [(f"{program} check", "what is to fix, from the source alone")]
     if cases:
-        file = shlex.quote(_shown(Path(cases[0].file)))
+        file = shlex.quote(shown(cases[0].file))
         commands += [(f"{program} optimize --case {file} .", "make it faster, or hear that compiling does not pay")]
         commands += [(f"{program} diagnose --case {file} .", "what costs, where, and the fix")]
     elif models:
         run = shlex.quote(sites[0].partition(":")[0]) if sites else "PROGRAM.py"
         commands += [(f"{program} optimize -- python {run}", "make your program faster, measured against eager")]
-        model = shlex.quote(_model(tree, models[0]))
+        model = shlex.quote(_model(models[0]))
         commands += [(f"{program} case {model}", "without a program: how the model is built and called")]
     else:
         commands += [(f"{program} diff", "the changes; writes nothing"), (f"{program} --help", "all that there is")]
@@ -131,7 +171,7 @@ def _sites(tree: Tree) -> list[str]:
     texts = []
     for file in tree.naming("compile", "dynamo", "inductor"):
         try:
-            texts.append((_shown(file), read(str(file)).text))
+            texts.append((shown(file), read(str(file)).text))
         except SourceError:
             continue
     return [f"{site.where}: {site.call}" for site in compile_sites(texts)]
@@ -146,8 +186,8 @@ def _cases(config: Config, tree: Tree) -> tuple[Case, ...]:
     return tuple({case.file: case for case in found}.values())
 
 
-def _model(tree: Tree, seen: Seen) -> str:
-    return f"{_shown(seen.path)}:{seen.name}"
+def _model(seen: Seen) -> str:
+    return f"{shown(seen.path)}:{seen.name}"
 
 
 def _list(title: str, items: Sequence[str]) -> list[str]:
@@ -170,20 +210,3 @@ def _told(result: Written, target: str, asked: Asked, path: str) -> list[str]:
         then = "then" if result.blanks else "next"
         lines.append(f"{then}: {asked.program} optimize --case {case_file} {given}")
     return lines
-
-
-def _no_class(name: str, names: Sequence[str], chosen: Sequence[str]) -> str:
-    if not names:
-        return "no class in it has a forward"
-    if name:
-        return f"no class {name!r} with a forward{nearest(name, names)}"
-    return f"which class? {', '.join(chosen or names)}: write it as path/to/model.py:Class"
-
-
-def _shown(path: Path) -> str:
-    here = Path.cwd()
-    return str(path.absolute().relative_to(here)) if path.absolute().is_relative_to(here) else str(path)
-
-
-def _many(number: int, one: str) -> str:
-    return f"{number} {one}{'' if number == 1 else 's'}"

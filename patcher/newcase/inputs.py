@@ -7,10 +7,8 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from patcher.newcase.parameters import UNKNOWN, Parameter, parameters, worth
-from patcher.newcase.tree import Seen, Tree
-from patcher.newcase.used import Use, called
-from patcher.newcase.values import BLANK, Building, Value
+from patcher.newcase.tree import Seen, Tree, Use, called
+from patcher.newcase.values import BLANK, UNKNOWN, Building, Parameter, Value, parameters, worth
 
 BATCH = "batch"  # the name of the dimension that the calls of a case vary
 LENGTH, SIDE, SMALL = 16, 32, 8  # of a sequence; of a picture; of what has no size anywhere

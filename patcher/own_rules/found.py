@@ -24,7 +24,7 @@ from patcher.rule import Example, NearMiss, Rule
 
 GROUP = "fix_compile.rules"
 CODE = re.compile(r"[A-Z]{2,8}\d{3,4}")
-_NAME = re.compile(r"[a-z]+(-[a-z0-9]+)*")
+NAME = re.compile(r"[a-z]+(-[a-z0-9]+)*")
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ def _why_not(kind: type[Any]) -> str:
 
 def _demands(kind: type[Any]) -> dict[str, bool]:
     return {
-        "a name is words with hyphens between them (slow-call)": _is(kind.name, _NAME),
+        "a name is words with hyphens between them (slow-call)": _is(kind.name, NAME),
         "triggers must be a tuple of bytes, and not empty": _all(kind.triggers, bytes),
         "listens_to must be a tuple of classes of ast, and not empty": (
             _all(kind.listens_to, type) and all(issubclass(node, ast.AST) for node in kind.listens_to)

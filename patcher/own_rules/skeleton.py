@@ -1,152 +1,20 @@
-"""The first rule of a package: files that pass as they stand, to be changed into what the rule is about. Pure."""
+"""The first rule of a package: files that pass as they stand, to be changed into what the rule is about."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from string import Template
 
-from patcher.own_rules.found import CODE, GROUP
+from patcher.own_rules.found import CODE, GROUP, NAME
+from patcher.patching.calls import FAILURE, OK, Told
 from patcher.results import is_own_code
 
+_TEMPLATES = Path(__file__).with_name("templates")
 _PACKAGE = re.compile(r"[a-z][a-z0-9_]*")
-_RULE = '''\
-"""@CODE@: what this rule is about. It works as it stands; change it, and `fix-compile selftest` says what is wrong."""
-
-from __future__ import annotations
-
-import ast
-from collections.abc import Iterator
-from typing import ClassVar
-
-from fix_compile import Applicability, Code, Cost, Enclose, Example, Facts, Finding, Fix, NearMiss, Rule
-
-# How `before` is run: what `make` gives is called with each of `calls`, eagerly and compiled.
-RUN = """
-def make():
-    return Net()
-
-calls = [(torch.randn(2, 3),), (torch.randn(3, 3),)]
-"""
-
-
-class @CLASS@(Rule):
-    """A pause in compiled code.
-
-    What it does:
-        Compiled code (``torch.compiler.is_compiling()``) leaves ``time.sleep`` out.
-
-    Why it breaks compilation:
-        Dynamo does not trace it: the graph breaks there.
-
-    Fix safety:
-        Unsafe: whether anything counts on the pause is not in the source.
-    """
-
-    code: ClassVar[str] = "@CODE@"
-    name: ClassVar[str] = "@NAME@"  # the pattern, not the cure
-    triggers: ClassVar[tuple[bytes, ...]] = (b"sleep",)  # a file without any of these is not looked at
-    listens_to: ClassVar[tuple[type[ast.AST], ...]] = (ast.Call,)  # `check` gets each of these in compiled code
-    costs: ClassVar[tuple[Cost, ...]] = ("graph break",)
-
-    def check(self, node: ast.AST, facts: Facts) -> Iterator[Finding]:
-        """Yield what is wrong at ``node``.
-
-        With a safe `Fix` where it can be proven that results stay the same, with an unsafe one and an assumption where
-        they do if that holds, and without one, but with the reason, where nothing can be done.
-        """
-        assert isinstance(node, ast.Call)
-        if facts.syntax.qualified(node.func) != "time.sleep":
-            return
-        statement, message = facts.syntax.statement_of(node), "a pause breaks the graph"
-        if not isinstance(statement, ast.Expr) or statement.value is not node:
-            yield Finding(node, message, assumption="it is a part of something else")
-            return
-        asked = facts.writing.spelling("torch.compiler.is_compiling", node)
-        fix = Fix((Enclose((statement,), Code(f"if not {asked}():")),), Applicability.UNSAFE)
-        yield Finding(node, message, fix, "nothing counts on the pause")
-
-    # What it finds, and what becomes of it (None: it stays). Both stand below `import torch`, `import torch.nn as nn`
-    # and `import torch.nn.functional as F`. Give at least one of each shape in which it occurs.
-    invalid: ClassVar[tuple[Example, ...]] = (
-        Example(
-            title="a pause between two layers",
-            before="""
-import time
-
-
-class Net(nn.Module):
-    def forward(self, x):
-        y = x * 2
-        time.sleep(0.001)
-        return y + 1
-""",
-            after="""
-import time
-
-
-class Net(nn.Module):
-    def forward(self, x):
-        y = x * 2
-        if not torch.compiler.is_compiling():
-            time.sleep(0.001)
-        return y + 1
-""",
-            run=RUN,
-            unsafe=True,
-        ),
-    )
-    # What looks like it and must be left alone.
-    valid: ClassVar[tuple[NearMiss, ...]] = (
-        NearMiss(
-            title="sleep of something else",
-            source="""
-class Net(nn.Module):
-    def forward(self, x):
-        return self.sleep(x)
-
-    def sleep(self, x):
-        return x * 0
-""",
-        ),
-    )
-'''
-_TEST = '''\
-"""The rule @CODE@ does what its examples say."""
-
-import subprocess
-import sys
-
-from fix_compile import examined
-from @PACKAGE@.@MODULE@ import @CLASS@
-
-
-def test_examples() -> None:
-    assert examined(@CLASS@()) == ()
-
-
-def test_examples_run() -> None:
-    """Needs torch, and this package installed (`pip install -e .`)."""
-    command = [sys.executable, "-m", "fix_compile", "selftest", "--rules", "@PROJECT@", "@CODE@"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-'''
-_PROJECT = """\
-[build-system]
-requires = ["hatchling"]
-build-backend = "hatchling.build"
-
-[project]
-name = "@PROJECT@"
-version = "0.1.0"
-requires-python = ">=3.10"
-dependencies = ["fix-compile"]
-
-"""
-_ENTRY = """\
-[project.entry-points."@GROUP@"]
-@PROJECT@ = "@PACKAGE@"
-"""
+_INIT = '"""Our own rules for fix-compile: what is defined here is found."""\n'
 
 
 class SkeletonError(Exception):
@@ -155,15 +23,35 @@ class SkeletonError(Exception):
 
 @dataclass(frozen=True)
 class Skeleton:
-    """``files``: path below the folder -> text. ``entry``: what pyproject.toml has to say for the rule to be found.
-
-    ``shared``: those of ``files`` that other rules of the package need too, and that may be there already.
-    """
+    """``files``: path below the folder -> text. ``shared``: of the package, which other rules need too."""
 
     files: Mapping[str, str]
-    entry: str
-    shared: frozenset[str]
+    shared: Mapping[str, str]
     project: str
+
+
+def new_rule(code: str, name: str, package: str, folder: Path) -> Told:
+    """Write the rule, its test, and what of the package is not there yet. Nothing is overwritten."""
+    try:
+        made = skeleton(code, name, package)
+    except SkeletonError as error:
+        return Told(FAILURE, err=(f"new-rule: error: {error}",))
+    if taken := [name for name in made.files if (folder / name).exists()]:
+        return Told(FAILURE, err=(f"new-rule: error: {folder / taken[0]} is there already; nothing was written",))
+    missing = {name: text for name, text in made.shared.items() if not (folder / name).exists()}
+    out = ""
+    for name, text in {**missing, **made.files}.items():
+        try:
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(text, encoding="utf-8")
+        except OSError as error:
+            return Told(FAILURE, out, (f"new-rule: error: {folder / name}: {error.strerror}",))
+        out += f"{folder / name}\n"
+    said = [f"next: pip install -e {folder}; fix-compile selftest --rules {made.project}"]
+    if "pyproject.toml" not in missing:
+        entry = made.shared["pyproject.toml"].partition("\n\n[project.entry")
+        said.insert(0, f"{folder / 'pyproject.toml'} is there already; it has to say:\n\n[project.entry{entry[2]}")
+    return Told(OK, out, tuple(said))
 
 
 def skeleton(code: str, name: str, package: str) -> Skeleton:
@@ -172,27 +60,16 @@ def skeleton(code: str, name: str, package: str) -> Skeleton:
         raise SkeletonError(f"a code is capital letters and three or four digits (FC901), not {code!r}")
     if is_own_code(code):
         raise SkeletonError(f"{code} is not free, for FC0 to FC8 belong to fix-compile; take FC900 to FC999")
-    if not re.fullmatch(r"[a-z]+(-[a-z0-9]+)*", name):
+    if not NAME.fullmatch(name):
         raise SkeletonError(f"a name is words with hyphens between them (slow-call), not {name!r}")
     if not _PACKAGE.fullmatch(package):
         raise SkeletonError(f"--package is a name that Python can import, in lower case (house_rules), not {package!r}")
-    module = f"{code.lower()}_{name.replace('-', '_')}"
-    given = {
-        "CODE": code,
-        "NAME": name,
-        "CLASS": "".join(part.capitalize() for part in name.split("-")),
-        "PACKAGE": package,
-        "MODULE": module,
-        "PROJECT": package.replace("_", "-"),
-        "GROUP": GROUP,
-    }
-
-    def filled(text: str) -> str:
-        return re.sub(r"@([A-Z]+)@", lambda hole: given[hole[1]], text)
-
-    shared = {
-        "pyproject.toml": filled(_PROJECT + _ENTRY),
-        f"{package}/__init__.py": '"""Our own rules for fix-compile: what is defined here is found."""\n',
-    }
-    files = {f"{package}/{module}.py": filled(_RULE), f"tests/test_{module}.py": filled(_TEST)}
-    return Skeleton({**shared, **files}, filled(_ENTRY), frozenset(shared), given["PROJECT"])
+    module, project = f"{code.lower()}_{name.replace('-', '_')}", package.replace("_", "-")
+    given = {"CODE": code, "NAME": name, "CLASS": "".join(part.capitalize() for part in name.split("-"))}
+    given |= {"PACKAGE": package, "MODULE": module, "PROJECT": project, "GROUP": GROUP}
+    rule, test, pyproject = (
+        Template(_TEMPLATES.joinpath(f"{template}.txt").read_text(encoding="utf-8")).substitute(given)
+        for template in ("rule", "test", "pyproject")
+    )
+    files = {f"{package}/{module}.py": rule, f"tests/test_{module}.py": test}
+    return Skeleton(files, {"pyproject.toml": pyproject, f"{package}/__init__.py": _INIT}, project)

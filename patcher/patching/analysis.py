@@ -12,12 +12,11 @@ from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
 
-from patcher.files.discover import Exclude, discover
+from patcher.files.discover import Exclude, discover, surroundings
 from patcher.files.source import SourceError, read_bytes
 from patcher.patching.reuse import Known
 from patcher.patching.runner import Index, Progress, answers, engine_steps
 from patcher.patching.share import Share
-from patcher.patching.surroundings import surroundings
 from patcher.results import FileResult
 from patcher.rule import Rule
 from patcher.settings import Settings

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from patcher.config import Config, load
 from patcher.files import backup
-from patcher.files.backup import Store
-from patcher.files.manifest import Manifest
+from patcher.files.backup import Manifest, Store
 from patcher.files.restore import Restored, altered
+from patcher.files.source import shown
 from patcher.report import REPORTS, Outcome
 from patcher.report.diff import coloured, file_diff
 from patcher.report.outcome import AlteredFile
@@ -94,7 +94,7 @@ def _more(outcome: Outcome, format_: str) -> list[str]:
 
 def verify(outcome: Outcome, store: Store, paths: Sequence[str], format_: str, program: str) -> Told:
     """What is still to fix, and the patched files below ``paths`` that were altered since."""
-    changed = tuple(AlteredFile(shown(Path(item.path)), item.state, item.run) for item in altered(store, paths))
+    changed = tuple(AlteredFile(shown(item.path), item.state, item.run) for item in altered(store, paths))
     outcome = replace(outcome, altered=changed)
     said = measurements(outcome) if format_ == "text" else []
     if changed and format_ == "text":
@@ -112,9 +112,9 @@ def verify(outcome: Outcome, store: Store, paths: Sequence[str], format_: str, p
 
 def told_of(restored: Restored, quiet: bool) -> Told:
     """What ``restore`` has done."""
-    lines = [f"{shown(Path(path))}: restored" for path in restored.restored]
-    lines += [f"{shown(Path(path))}: left, run {run} uses it too" for path, run in restored.shared]
-    lines += [f"your edited version is kept in {shown(Path(path))}" for path in restored.kept]
+    lines = [f"{shown(path)}: restored" for path in restored.restored]
+    lines += [f"{shown(path)}: left, run {run} uses it too" for path, run in restored.shared]
+    lines += [f"your edited version is kept in {shown(path)}" for path in restored.kept]
     total = len(restored.restored) + len(restored.already)
     if restored.refused:
         lines.append(f"run {restored.run}: {len(restored.refused)} of {total + len(restored.refused)} files left alone")
@@ -122,7 +122,7 @@ def told_of(restored: Restored, quiet: bool) -> Told:
         lines.append(
             f"run {restored.run}: {len(restored.restored)} restored, {len(restored.already)} were original already"
         )
-    errors = tuple(f"{shown(Path(path))}: error: {why}" for path, why in restored.refused)
+    errors = tuple(f"{shown(path)}: error: {why}" for path, why in restored.refused)
     out = "" if quiet else "".join(line + "\n" for line in lines)
     return Told(FAILURE if restored.refused else OK, out, errors)
 
@@ -172,12 +172,6 @@ def _is_ours(bug: Bug) -> bool:
 
 def _of_bug(result: FileResult, bug: Bug) -> str:
     return f"{result.path}:{bug.line}: internal error in {bug.code}, {blamed(bug.code)}: {bug.message}"
-
-
-def shown(path: Path) -> str:
-    """``path`` relative to the working folder when it is below it."""
-    here, real = Path(os.path.realpath(os.curdir)), Path(os.path.realpath(path))
-    return str(real.relative_to(here)) if real.is_relative_to(here) else str(path)
 
 
 def _with_summary(

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from patcher.files.git import GitError, commit_of, contents, git, names, top_of, untracked
-from patcher.files.source import reason
+from patcher.files.source import reason, shown
 from patcher.results import FileResult
 
 _LISTED = 5
@@ -39,7 +39,7 @@ class Change:
         """The same, without the files of the cases: the judge is not judged."""
         own = {os.path.realpath(file) for file in files}
         left = tuple(r for r in self.results if os.path.realpath(r.path) not in own)
-        same = [_shown(Path(r.path)) for r in self.results if r not in left]
+        same = [shown(r.path) for r in self.results if r not in left]
         told = f"{', '.join(same)}: a case is the same on both sides: as it is on disk"
         return replace(self, results=left, notes=(*self.notes, told)) if same else self
 
@@ -176,8 +176,7 @@ def _uncommitted(files: Sequence[str]) -> str:
 def _result(path: Path, before: bytes | None, after: bytes | None) -> FileResult | None:
     if before == after:
         return None
-    shown = _shown(path)
-    return FileResult(shown, before or b"", after or b"", created=before is None, removed=after is None)
+    return FileResult(shown(path), before or b"", after or b"", created=before is None, removed=after is None)
 
 
 def _bytes_of(path: Path) -> bytes | None:
@@ -186,13 +185,7 @@ def _bytes_of(path: Path) -> bytes | None:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise ChangeError(f"{_shown(path)}: cannot be read: {reason(error)}") from None
-
-
-def _shown(path: Path) -> str:
-    here = Path(os.path.realpath(os.curdir))
-    real = Path(os.path.realpath(path.parent)) / path.name
-    return str(real.relative_to(here)) if real.is_relative_to(here) else str(path)
+        raise ChangeError(f"{shown(path)}: cannot be read: {reason(error)}") from None
 
 
 def _others(files: Sequence[str], binary: Collection[str] = ()) -> tuple[str, ...]:

@@ -123,6 +123,17 @@ class Reuse:
             results = {path: _whole(r, content[path]) for path, r in snapshot.results.items() if path in same}
             if len(results) == len(given) and snapshot.digests == digests:
                 return Known(results=results, complete=True)
+        return self._indexed(files, packages, digests, snapshot, results)
+
+    def _indexed(
+        self,
+        files: Sequence[str],
+        packages: frozenset[str],
+        digests: Mapping[str, bytes],
+        snapshot: Snapshot,
+        results: Mapping[str, FileResult],
+    ) -> Known:
+        """The summaries that still hold, and those of ``results`` that do if nothing else changes the index."""
         index = kept.load(self._folder, f"{self._index_of(files)}.summaries")
         if not isinstance(index, Index) or not _same(index, packages):
             return Known()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import dataclasses
 import gc
+import re
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -12,11 +13,33 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from patcher.files.newer import needed
+from patcher.files.lines import split_lines
 from patcher.files.source import Source, SourceError, digest_of, encode, may_matter, read_bytes, source_of
 from patcher.results import FileResult, PatchResult
 from patcher.rule import Rule
 from patcher.settings import Settings
+
+#: What a line says that only newer versions take; the first that fits.
+_SIGNS: tuple[tuple[tuple[int, int], re.Pattern[str]], ...] = (
+    ((3, 11), re.compile(r"^\s*except\s*\*")),
+    ((3, 12), re.compile(r"^\s*type\s+\w+\s*(\[.*\]\s*)?=[^=]")),
+    ((3, 12), re.compile(r"^\s*((async\s+)?def|class)\s+\w+\s*\[")),
+    ((3, 13), re.compile(r"^\s*((async\s+)?def|class|type)\s+\w+\s*\[[^\]]*=[^\]]*\]")),
+    ((3, 14), re.compile(r"(?<![\w'\"])([tT][rR]?|[rR][tT])(['\"])")),
+)
+_FSTRING = re.compile(r"(?<![\w'\"])([fF][rR]?|[rR][fF])(['\"]).*\{.*(\2|\\|#)")
+
+
+def needed(text: str, error: SyntaxError) -> tuple[int, int] | None:
+    """The version from which on Python takes the line of ``error``, when that is newer than this one."""
+    lines = split_lines(text)
+    line = lines[error.lineno - 1] if error.lineno and error.lineno <= len(lines) else ""
+    found = [version for version, sign in _SIGNS if sign.search(line)]
+    if "f-string" in str(error.msg) or _FSTRING.search(line):
+        found.append((3, 12))  # quotes of the string's own kind, comments and backslashes between the braces
+    newest = max(found, default=None)
+    return newest if newest is not None and newest > sys.version_info[:2] else None
+
 
 #: Syntax trees are kept between the two phases for this many bytes of source, all processes together. A tree takes
 #: about 28 times its source, so this is about 0.8 GB; files beyond it are parsed twice.

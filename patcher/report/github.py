@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from patcher.report.outcome import Outcome
-from patcher.report.remedy import remedy
+from patcher.report.outcome import Outcome, remedy
 from patcher.results import blamed
 
 # A data part may hold anything but these; a property must also not end itself.

@@ -1,4 +1,4 @@
-"""What the harness has measured, and the verdict: tables for people, Markdown to keep, JSON for programs."""
+"""What the harness has measured, and the verdict: rows of tables, what has changed, JSON for programs."""
 
 from __future__ import annotations
 
@@ -6,40 +6,21 @@ import dataclasses
 import json as stdlib_json
 import math
 import re
-import shlex
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from patcher.harness.compare import TREES, Judgement, Verdict, as_much, ended, speedup, within_noise
+from patcher.harness.compare import TREES, Judgement, Verdict, as_much, speedup, within_noise
 from patcher.harness.measured import CaseResult, Counts, Figures, Recompile, Results, Site, Warm
+from patcher.words import COUNTED
 
 SCHEMA = 1
 
-CASE_HEAD = (
-    "case",
-    "MAE diff",
-    "max diff",
-    "breaks",
-    "recompiles",
-    "eager ms",
-    "compiled before",
-    "compiled after",
-    "speedup",
-    "equivalent",
+CASE_HEAD = tuple(
+    "case,MAE diff,max diff,breaks,recompiles,eager ms,compiled before,compiled after,speedup,equivalent".split(",")
 )
-VARIANT_HEAD = (
-    "case",
-    "variant",
-    "graphs",
-    "launches",
-    "operators",
-    "limit hits",
-    "dropped frames",
-    "CUDA-graph skips",
-    "cold s",
-    "warm ms",
-    "memory MB",
-    "MAE to float64",
+VARIANT_HEAD = tuple(
+    "case,variant,graphs,launches,operators,limit hits,dropped frames,CUDA-graph skips,cold s,warm ms,memory MB,"
+    "MAE to float64".split(",")
 )
 _ANSWERS = {
     "equivalent": "yes",
@@ -60,7 +41,6 @@ VARIANT_MEANING = (
     " cold s: the first pass, compilation included. warm ms: median [quartiles]."
     " MAE to float64: the smaller, the closer to the truth."
 )
-_WIDTH, _MARKDOWN_WIDTH, _LISTED = 160, 300, 5
 _POSITIONAL = re.compile(r"TypeError: \S*forward\(\) takes .*positional arguments? but .*given")
 _HINT = "a call of one tensor is written ((x,), {}): a tuple of arguments, and a dict of those with names"
 _NONE = "-"
@@ -76,7 +56,7 @@ class _Noted(NamedTuple):
     events: int
 
 
-class _Fate(NamedTuple):
+class Fate(NamedTuple):
     """What became of one of them: ``removed``, ``remains``, ``new``, or where one tree has no figures, whose it is."""
 
     word: str
@@ -85,52 +65,11 @@ class _Fate(NamedTuple):
     text: str
 
 
-class _Change(NamedTuple):
+class Change(NamedTuple):
     """All of one kind: ``title`` is ``breaks 25 -> 0``."""
 
     title: str
-    fates: tuple[_Fate, ...]
-
-
-def harness_text(results: Results, judgement: Judgement) -> str:
-    """For wide terminals and files: the table, the details, what was removed and what remains, the verdicts."""
-    rows, details = _ran(results, judgement)
-    lines = [*_aligned(CASE_HEAD, rows), "", *_aligned(VARIANT_HEAD, details)] if rows else []
-    for case, verdict in judged(results, judgement):
-        told = list(removed_and_remaining(results, case, verdict, _WIDTH)) if rows else []
-        same = _as_in(results, case, verdict.mode)
-        if told or same:
-            lines += ["", label(results, verdict) + (f": {told[0]}" if same else "")]
-        lines += [] if same else [f"  {line}" for line in told]
-    lines += [""] if rows else []
-    for _, verdict in judged(results, judgement):
-        lines.append(f"{label(results, verdict)}: {verdict.status}")
-        lines += [f"  {_one_line(reason, _MARKDOWN_WIDTH)}" for reason in reasons_of(verdict)]
-        lines += [f"  note: {_one_line(note, _WIDTH)}" for note in verdict.notes]
-    if judgement.verdicts and not rows:
-        return "".join(line + "\n" for line in lines)
-    lines += unexercised(judgement, _WIDTH)
-    for title, tail in unfinished(results, _WIDTH):
-        lines += ["", title, *(f"    {line}" for line in tail)]
-    lines += ["", "; ".join(environment_lines(results)), f"command: {_command(results)}", CASE_MEANING, VARIANT_MEANING]
-    return "".join(line + "\n" for line in lines)
-
-
-def _ran(results: Results, judgement: Judgement) -> tuple[list[Row], list[Row]]:
-    """The rows of both tables for the cases that say something: one that does not run itself has no figures."""
-    silent = {case.name for case in results.cases if case.variant("original", "eager").figures is None}
-    pairs = zip(judged(results, judgement), case_rows(results, judgement), strict=True)
-    return [row for (case, _), row in pairs if case.name not in silent], variant_rows(results, silent)
-
-
-def removed_and_remaining(results: Results, case: CaseResult, verdict: Verdict, width: int) -> Iterator[str]:
-    """What became of breaks, recompiles and skips, a line each; one line where it is as in the first mode."""
-    if same := _as_in(results, case, verdict.mode):
-        yield f"the same as [{same}]"
-        return
-    for change in _changes(case, verdict.mode):
-        yield change.title
-        yield from (f"  {line}" for line in _listed(change, width - 2))
+    fates: tuple[Fate, ...]
 
 
 def hint(message: str) -> str:
@@ -144,36 +83,6 @@ def reasons_of(verdict: Verdict) -> Iterator[str]:
         yield reason
         if told := hint(reason):
             yield f"hint: {told}"
-
-
-def harness_markdown(results: Results, judgement: Judgement) -> str:
-    """A page to keep beside the code: what ``harness_text`` tells, with nothing left out of the lists."""
-    cases = ", ".join(dict.fromkeys(_escaped(case.name) for case in results.cases))
-    lines = [f"# Original against patched: {cases}", ""]
-    lines += [f"- {_escaped(fact)}" for fact in environment_lines(results)]
-    lines += ["", f"    {_command(results)}", ""]
-    lines += [*_piped(CASE_HEAD, case_rows(results, judgement)), "", CASE_MEANING, ""]
-    lines += ["## Variants", "", *_piped(VARIANT_HEAD, variant_rows(results)), "", VARIANT_MEANING]
-    for case, verdict in judged(results, judgement):
-        lines += ["", f"## {_escaped(label(results, verdict))}: {verdict.status}", ""]
-        lines += [f"- {_escaped(_one_line(reason, _MARKDOWN_WIDTH))}" for reason in reasons_of(verdict)]
-        lines += [f"- Note: {_escaped(_one_line(note, _MARKDOWN_WIDTH))}" for note in verdict.notes]
-        same, changes = _as_in(results, case, verdict.mode), _changes(case, verdict.mode)
-        if same:
-            lines.append(f"- Breaks, recompiles and skips: the same as [{_escaped(same)}]")
-        for change in () if same else changes:
-            lines.append(f"- {change.title}")
-            lines += [f"  - {_span(fate)}" for fate in change.fates]
-    never = unexercised(judgement, _MARKDOWN_WIDTH)
-    endings = list(unfinished(results, _MARKDOWN_WIDTH))
-    lines += ["", *(_escaped(line) for line in never)] if never else []
-    lines += ["", "## What did not run to its end"] if endings else []
-    for title, tail in endings:
-        lines += ["", _escaped(title), *([""] if tail else []), *(f"    {line}" for line in tail)]
-    text = "".join(line + "\n" for line in lines)
-    while "\n\n\n" in text:  # a verdict with nothing to tell
-        text = text.replace("\n\n\n", "\n\n")
-    return text.rstrip("\n") + "\n"
 
 
 def harness_json(results: Results, judgement: Judgement) -> str:
@@ -304,58 +213,42 @@ def _decimal(value: float | None) -> str:
     return f"{value:.{digits}f}"
 
 
-def _aligned(head: Row, rows: Sequence[Row]) -> list[str]:
-    widths = [max(len(row[i]) for row in (head, *rows)) for i in range(len(head))]
-    lines = [" | ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in (head, *rows)]
-    return [lines[0], "-|-".join("-" * width for width in widths), *lines[1:]]
-
-
-def _piped(head: Row, rows: Sequence[Row]) -> list[str]:
-    lines = [f"| {' | '.join(_escaped(cell) for cell in row)} |" for row in (head, *rows)]
-    return [lines[0], "|" + "---|" * len(head), *lines[1:]]
-
-
 # -- what was removed and what remains
 
 
-def _changes(case: CaseResult, mode: str) -> list[_Change]:
+def changes(case: CaseResult, mode: str) -> list[Change]:
+    """Return what became of breaks, recompiles and skips, by kind."""
     before, after = _compiled(case, mode)
-    kinds: tuple[tuple[str, Callable[[Figures], list[_Noted]]], ...] = (
-        ("breaks", lambda figures: _sites(figures.breaks)),
-        ("recompiles", lambda figures: _recompiles(figures.recompiles)),
-        ("recompile limit hits", lambda figures: _recompiles(figures.limit_hits)),
-        ("dropped frames", lambda figures: _sites(figures.dropped_frames)),
-        ("CUDA-graph skips", lambda figures: _sites(figures.cudagraph_skips)),
-    )
-    changes = []
-    for name, read in kinds:
-        old, new = read(before) if before else None, read(after) if after else None
+    found = []
+    for name, word in COUNTED.items():
+        old, new = (_noted(getattr(figures, name)) if figures else None for figures in (before, after))
         if old or new:
-            was, now = (_NONE if found is None else str(sum(item.events for item in found)) for found in (old, new))
-            changes.append(_Change(f"{name} {was} -> {now}", tuple(_fates(old, new))))
-    return changes
+            was, now = (_NONE if some is None else str(sum(item.events for item in some)) for some in (old, new))
+            found.append(Change(f"{word}s {was} -> {now}", tuple(_fates(old, new))))
+    return found
 
 
-def _as_in(results: Results, case: CaseResult, mode: str) -> str:
-    """The first mode, when in this one the same became of everything."""
+def same_as(results: Results, case: CaseResult, mode: str) -> str:
+    """Return the first mode, when in this one the same became of everything; else ""."""
     first = results.modes[0]
-    changes = _changes(case, mode)
-    return first if changes and mode != first and changes == _changes(case, first) else ""
+    found = changes(case, mode) if mode != first else []
+    return first if found and found == changes(case, first) else ""
 
 
-def _sites(items: Iterable[Site]) -> list[_Noted]:
-    return [_Noted(item.where, item.reason, item.count) for item in items]
+def _noted(items: Iterable[Site | Recompile]) -> list[_Noted]:
+    return [
+        _Noted(item.where, item.reason, item.count)
+        if isinstance(item, Site)
+        else _Noted(item.where, f"{item.function}: {item.guard}".rstrip(": "), item.count)
+        for item in items
+    ]
 
 
-def _recompiles(items: Iterable[Recompile]) -> list[_Noted]:
-    return [_Noted(item.where, f"{item.function}: {item.guard}".rstrip(": "), item.count) for item in items]
-
-
-def _fates(before: list[_Noted] | None, after: list[_Noted] | None) -> Iterator[_Fate]:
+def _fates(before: list[_Noted] | None, after: list[_Noted] | None) -> Iterator[Fate]:
     """The removed ones first. A patch moves lines: the same reason in the same file is paired with the nearest line."""
     if before is None or after is None:
         word = "patched" if before is None else "original"
-        yield from (_Fate(word, f"{item.events}x", item.where, item.text) for item in before or after or ())
+        yield from (Fate(word, f"{item.events}x", item.where, item.text) for item in before or after or ())
         return
     left, remain, new = list(before), [], []
     for item in after:
@@ -364,10 +257,10 @@ def _fates(before: list[_Noted] | None, after: list[_Noted] | None) -> Iterator[
             nearest = min(alike, key=lambda old: abs(_number(old) - _number(item)))
             left.remove(nearest)
             times = f"{item.events}x" if nearest.events == item.events else f"{nearest.events} -> {item.events}x"
-            remain.append(_Fate("remains", times, item.where, item.text))
+            remain.append(Fate("remains", times, item.where, item.text))
         else:
-            new.append(_Fate("new", f"{item.events}x", item.where, item.text))
-    yield from (_Fate("removed", f"{item.events}x", item.where, item.text) for item in left)
+            new.append(Fate("new", f"{item.events}x", item.where, item.text))
+    yield from (Fate("removed", f"{item.events}x", item.where, item.text) for item in left)
     yield from (*remain, *new)
 
 
@@ -378,78 +271,3 @@ def _file(item: _Noted) -> str:
 def _number(item: _Noted) -> int:
     line = item.where.rpartition(":")[2]
     return int(line) if line.isdecimal() else 0
-
-
-def _listed(change: _Change, width: int) -> Iterator[str]:
-    """At most a few of each fate."""
-    for word in dict.fromkeys(fate.word for fate in change.fates):
-        fates = [fate for fate in change.fates if fate.word == word]
-        for fate in fates[:_LISTED]:
-            place = f"{fate.where}: " if fate.where else ""
-            yield f"{word:<8} " + _one_line(f"{fate.times} {place}{fate.text}", width - 11)
-        if len(fates) > _LISTED:
-            yield f"{word:<8} ... and {len(fates) - _LISTED} more"
-
-
-# -- the rest
-
-
-def unexercised(judgement: Judgement, width: int) -> list[str]:
-    """What no case has run, on one line of at most ``width``, or nothing."""
-    never = judgement.unexercised
-    return [_one_line(f"patched, but run by no case: {', '.join(never)}", width)] if never else []
-
-
-def unfinished(results: Results, width: int) -> Iterator[tuple[str, list[str]]]:
-    """The variants without figures, and the last lines of their output."""
-    for case in results.cases:
-        for variant in case.variants:
-            if variant.figures is None and (variant.message or variant.tail):
-                title = _one_line(f"{case.name}: {ended(variant)}", width)
-                tail = [] if variant.status == "skipped" else [_printable(line)[:width] for line in variant.tail]
-                yield title, tail
-
-
-def environment_lines(results: Results) -> list[str]:
-    """Where, with what and on which tree it ran, a short line each."""
-    place = results.environment
-    facts = [f"torch {place.torch or '?'}", f"Python {place.python or '?'}"]
-    cuda = f"CUDA {place.cuda}" if place.cuda else ""
-    threads = f"{place.threads} thread{'' if place.threads == 1 else 's'}" if place.threads else ""
-    more = ", ".join(part for part in (cuda, place.platform, threads) if part)
-    facts.append(f"device {place.device or '?'}" + (f" ({more})" if more else ""))
-    facts.append(f"backend {results.backend}, mode {', '.join(results.modes)}" + (", quick" if results.quick else ""))
-    commit = results.tree.commit[:12] if results.tree.commit else "not in git"
-    changed = " with uncommitted changes" if results.tree.dirty else ""
-    facts.append(f"tree {commit}{changed}, patch {results.tree.digest[:12] or '?'}")
-    facts.append(f"{results.tool}, {results.started}, {results.seconds:.0f} s")
-    return [_one_line(fact, _WIDTH) for fact in facts]
-
-
-def _command(results: Results) -> str:
-    return _printable(shlex.join(results.command))
-
-
-def _one_line(text: str, width: int) -> str:
-    line = " ".join(_printable(text).split())
-    return line if len(line) <= width else line[: width - 3] + "..."
-
-
-def _printable(text: str) -> str:
-    """Without what would move a terminal's cursor."""
-    return "".join(char if char.isprintable() else " " for char in text)
-
-
-def _escaped(text: str) -> str:
-    for char in "\\`*<|":
-        text = text.replace(char, "\\" + char)
-    return text.replace("__", "\\_\\_")
-
-
-def _span(fate: _Fate) -> str:
-    """As inline code, because reasons hold whatever Python source holds."""
-    text = _one_line(fate.text, _MARKDOWN_WIDTH)
-    fence = "``" if "`" in text else "`"
-    pad = " " if fence == "``" else ""
-    place = f"`{_one_line(fate.where, _MARKDOWN_WIDTH)}`: " if fate.where else ""
-    return f"{fate.word} {fate.times} {place}{fence}{pad}{text}{pad}{fence}"

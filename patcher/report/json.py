@@ -80,21 +80,14 @@ def _changed(outcome: Outcome, result: FileResult, entries: list[Entry]) -> bool
     return result.changed
 
 
+_SAID = ("code", "name", "message", "line", "column", "end_line", "end_column", "applicability", "severity")
+
+
 def _finding(entry: Entry) -> dict[str, Any]:
     item = entry.reported
     return {
-        "code": item.code,
-        "name": item.name,
-        "message": item.message,
-        "line": item.line,
-        "column": item.column,
-        "end_line": item.end_line,
-        "end_column": item.end_column,
-        "applicability": item.applicability,
-        "assumption": item.assumption or None,
-        "strategy": item.strategy or None,
-        "severity": item.severity,
-        "reached": item.reached or None,
+        **{name: getattr(item, name) for name in _SAID},
+        **{name: getattr(item, name) or None for name in ("assumption", "strategy", "reached")},
         "status": entry.status,
         "explain": f"fix-compile rules {item.code}",
         "page": page(item.code),

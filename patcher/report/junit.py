@@ -6,8 +6,7 @@ import re
 from collections import Counter
 from xml.etree import ElementTree
 
-from patcher.report.outcome import Entry, Outcome
-from patcher.report.remedy import remedy
+from patcher.report.outcome import Entry, Outcome, remedy
 from patcher.results import FileResult, blamed
 
 # What XML 1.0 cannot hold, however it is written.

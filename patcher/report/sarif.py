@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from patcher.report.fingerprints import fingerprints
-from patcher.report.outcome import Entry, Outcome
-from patcher.report.remedy import remedy
+from patcher.report.outcome import Entry, Outcome, remedy
 from patcher.results import Overrun, Reported, RuleText, blamed
+
+
+def fingerprints(entries: Sequence[Entry]) -> list[str]:
+    """One for each entry: of its file, rule, scope and code, and which of those that are alike it is, by line."""
+    alike: Counter[tuple[str, str, str, str]] = Counter()
+    marks: dict[int, str] = {}
+    for number in sorted(range(len(entries)), key=lambda n: (entries[n].reported.line, entries[n].reported.column)):
+        entry = entries[number]
+        key = (entry.path.replace("\\", "/"), entry.reported.code, entry.reported.scope, entry.reported.about)
+        alike[key] += 1
+        marks[number] = hashlib.sha256("\0".join((*key, str(alike[key]))).encode("utf-8", "surrogatepass")).hexdigest()
+    return [marks[number][:32] for number in range(len(entries))]
+
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _FINGERPRINT = "fixCompileFinding/v1"

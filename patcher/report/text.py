@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from patcher.report.outcome import Entry, Outcome
+from patcher.words import many
 
 _FINDING = re.compile(r"^( *)(\S.*?:\d+:\d+:) ([A-Z]+\d+) \[(fixed|(?:safe|unsafe|measured|no) fix)\]", re.MULTILINE)
 _COLOURS = {"fixed": 32, "safe fix": 32, "unsafe fix": 33, "measured fix": 33, "no fix": 2}
@@ -57,14 +58,14 @@ def summary(outcome: Outcome) -> str:
         parts = [f"{fixed} fixed"] if outcome.call == "apply" else []
         parts += [f"{fixable} fixable"] if fixable or not parts else []
         parts += [f"{outcome.count('unsafe')} unsafe", f"{outcome.count('no-fix')} without a fix"]
-        told = f"{_some(total, 'finding')}: {', '.join(parts)} in {_some(files, 'file')}"
+        told = f"{many(total, 'finding')}: {', '.join(parts)} in {many(files, 'file')}"
     else:
-        told = f"no {'new ' if outcome.baseline else ''}findings in {_some(looked_at, 'file')}"
+        told = f"no {'new ' if outcome.baseline else ''}findings in {many(looked_at, 'file')}"
     if outcome.not_compiled:
-        told += f"; skipped {_some(outcome.not_compiled, 'function')} not reachable from compiled code"
+        told += f"; skipped {many(outcome.not_compiled, 'function')} not reachable from compiled code"
         told += "" if total else " (see --compiled)"
     if outcome.beside:
-        told += f"; {_some(outcome.beside, 'test or script', 'tests, examples and scripts')} passed over (see --all)"
+        told += f"; {many(outcome.beside, 'test or script', 'tests, examples and scripts')} passed over (see --all)"
     if outcome.suppressed:
         told += f"; {outcome.suppressed} suppressed"
     if outcome.known:
@@ -72,9 +73,9 @@ def summary(outcome: Outcome) -> str:
     if outcome.gone:
         told += f"; {outcome.gone} known no more there (--write-baseline forgets)"
     if outcome.altered:
-        told += f"; {_some(len(outcome.altered), 'patched file')} altered since"
+        told += f"; {many(len(outcome.altered), 'patched file')} altered since"
     failures = sum(bool(outcome.error_of(result)) for result in outcome.results)
-    return told + (f"; {_some(failures, 'path')} could not be handled" if failures else "")
+    return told + (f"; {many(failures, 'path')} could not be handled" if failures else "")
 
 
 def _verified(outcome: Outcome) -> Iterator[str]:
@@ -89,7 +90,3 @@ def _verified(outcome: Outcome) -> Iterator[str]:
         yield "Notes (for your information; these do not fail the check):"
         yield from ("  " + line(entry) for entry in notes)
         yield from ("  " + told for told in drift if not outcome.strict)
-
-
-def _some(count: int, noun: str, several: str = "") -> str:
-    return f"{count} {noun if count == 1 else several or noun + 's'}"

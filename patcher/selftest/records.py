@@ -6,18 +6,71 @@ on. ``selftest/torch-VERSION.json`` holds what came of each rule on that version
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
+import importlib.metadata
 import json
+import os
 import re
-import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from patcher.files.kept import user_folder
+from patcher.files.kept import read_json, user_folder, write_json
 from patcher.rule import Rule
 from patcher.selftest.executing import PROGRAM, Interpreter
+
+
+@dataclass(frozen=True)
+class Measured:
+    """``told``: of each rule that was tried there, by its code: ``helps (6 of 7 examples)``; ``wrong``: of which."""
+
+    torch: str = ""
+    told: Mapping[str, str] = field(default_factory=dict)
+    wrong: frozenset[str] = frozenset()
+
+    @property
+    def minor(self) -> tuple[int, int]:
+        """The version as ``--target-torch`` has it; (0, 0) when there is none."""
+        found = re.match(r"(\d+)\.(\d+)", self.torch)
+        return (int(found[1]), int(found[2])) if found else (0, 0)
+
+    def line(self, code: str) -> str:
+        """``measured on your torch 2.11.0: helps (6 of 7 examples)``, or nothing."""
+        return f"measured on your torch {self.torch}: {self.told[code]}" if code in self.told else ""
+
+    @property
+    def lines(self) -> dict[str, str]:
+        """`line` of each rule that was tried, by code."""
+        return {code: self.line(code) for code in self.told}
+
+    def distrusted(self, target: tuple[int, int]) -> dict[str, str]:
+        """The rules that may not fix for this target, by code, and why. What was measured on another says nothing."""
+        if target != self.minor:
+            return {}
+        return dict.fromkeys(self.wrong, f"`fix-compile selftest` has found this fix wrong on your torch {self.torch}")
+
+
+def measured(rules: Sequence[Rule]) -> Measured:
+    """What is kept of these rules for the torch that is installed beside the tool, which is not imported."""
+    if not os.path.isdir(folder()):  # noqa: PTH112 - the usual case, and nothing more is done
+        return Measured()
+    try:
+        torch = importlib.metadata.version("torch")
+    except importlib.metadata.PackageNotFoundError:
+        return Measured()
+    known = results(torch)
+    valid = {
+        rule.code: known[rule.code]
+        for rule in rules
+        if rule.code in known and known[rule.code].get("digest") == rule_digest(rule)
+    }
+    return Measured(
+        torch=torch,
+        told={code: str(result.get("told", "")) for code, result in valid.items()},
+        wrong=frozenset(code for code, result in valid.items() if result.get("verdict") == "wrong"),
+    )
+
 
 Json = dict[str, Any]
 
@@ -48,12 +101,12 @@ class Records:
 
     def read(self, request: Json) -> Json | None:
         """The record of this request, if there is one."""
-        found = _read(self._path(request))
+        found = read_json(self._path(request))
         return found if found is not None and ("error" in found or "difference" in found) else None
 
     def write(self, request: Json, record: Json) -> None:
         """Keep a record; a folder that cannot be written is no reason to fail."""
-        _write(self._path(request), record)
+        write_json(self._path(request), record)
 
     def _path(self, request: Json) -> Path:
         text = json.dumps([*self._made_by, request], sort_keys=True)
@@ -63,31 +116,15 @@ class Records:
 
 def results(torch: str) -> Mapping[str, Json]:
     """What came of each rule, by its code, on this version of torch."""
-    document = _read(_results_path(torch)) or {}
+    document = read_json(_results_path(torch)) or {}
     rules = document.get("rules")
     return {c: r for c, r in rules.items() if isinstance(r, dict)} if isinstance(rules, dict) else {}
 
 
 def keep_results(torch: str, told: Iterable[tuple[str, Json]]) -> None:
     """Keep what came of these rules; what is kept of others stays."""
-    _write(_results_path(torch), {"torch": torch, "rules": {**results(torch), **dict(told)}})
+    write_json(_results_path(torch), {"torch": torch, "rules": {**results(torch), **dict(told)}})
 
 
 def _results_path(torch: str) -> Path:
     return folder() / f"torch-{re.sub(r'[^A-Za-z0-9.+_-]', '_', torch)}.json"
-
-
-def _read(path: Path) -> Json | None:
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return found if isinstance(found, dict) else None
-
-
-def _write(path: Path, value: Json) -> None:
-    with contextlib.suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False, encoding="utf-8") as file:
-            json.dump(value, file)
-        Path(file.name).replace(path)

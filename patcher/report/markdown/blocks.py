@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 WIDTH = 100  # of prose
 LONGEST = 300  # of what others have written, such as a guard
 NONE = "-"
+Blocks = Iterator[str | Sequence[str]]  # of a page
 
 _WIDEST_CELL = 48  # a longer one is not worth aligning the others to
 _SPAN = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)")
@@ -30,6 +31,17 @@ def prose(text: str, first: str = "", rest: str = "") -> list[str]:
 def point(text: str, depth: int = 0) -> list[str]:
     """An item of a list."""
     return prose(text, "  " * depth + "- ", "  " * depth + "  ")
+
+
+def points(*texts: str) -> list[str]:
+    """A list; a text that is empty is left out."""
+    return [line for text in texts if text for line in point(text)]
+
+
+def page(blocks: Iterable[str | Sequence[str]]) -> str:
+    """Blocks, each a text or its lines, with an empty line between; one that is empty is left out."""
+    texts = (block if isinstance(block, str) else "\n".join(block) for block in blocks)
+    return "\n\n".join(text for text in texts if text) + "\n"
 
 
 def inline(text: str) -> str:
@@ -123,11 +135,6 @@ def sentence(text: str) -> str:
 def paragraphs(text: str) -> Iterator[str]:
     """Those of a text, which blank lines part."""
     return (paragraph for paragraph in text.split("\n\n") if paragraph.strip())
-
-
-def many(number: int, one: str, more: str = "") -> str:
-    """``1 break``, ``2 breaks``."""
-    return f"{number} {one if number == 1 else more or one + 's'}"
 
 
 def decimal(value: float | None) -> str:

@@ -4,90 +4,72 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from patcher.diagnose.diagnosis import Cause, Diagnosis, Impact, ProposedFix
 from patcher.report.markdown.blocks import (
     NONE,
+    Blocks,
     block,
     code,
     decimal,
     inline,
     link,
-    many,
     paragraphs,
-    point,
+    points,
     prose,
     sentence,
     shortened,
 )
 from patcher.report.recommending import APPLIES, FATES, steps
 from patcher.report.recommending import stays as left
-from patcher.report.sections import TITLES
+from patcher.words import counts, many
 
 _GUARDED = ("recompilation", "dynamic shape")  # the reason is a guard, hence code
 
 
-def cause_sections(causes: Sequence[Cause]) -> Iterator[str]:
+def cause_sections(causes: Sequence[Cause]) -> Blocks:
     """A section for each."""
-    if causes:
-        yield f"## {TITLES['causes']}"
     told: dict[str, int] = {}
     for cause in causes:
-        yield ""
         yield from _cause(cause, told)
 
 
-def _cause(cause: Cause, told: dict[str, int]) -> Iterator[str]:
+def _cause(cause: Cause, told: dict[str, int]) -> Blocks:
     """One section. ``told``: what was told before, such as a diff, and in the section of which cause."""
     yield f"### {cause.number}. [{cause.severity}] {inline(cause.title)}"
-    yield ""
-    yield f"- Category: {cause.category}"
-    place = ", in ".join(code(part) for part in (cause.where, cause.function) if part)
-    if place:
-        yield f"- Location: {place}"
-    if cause.trigger:
-        yield f"- Trigger: {code(cause.trigger)}"
-    reason = shortened(cause.reason)
-    yield from point(f"Reason: {code(reason) if cause.category in _GUARDED else reason or NONE}")
-    yield from point(f"Impact: {impact(cause.impact)}")
-    yield from point(f"Seen in: {', '.join(cause.cases) or NONE}")
-    yield from point(f"With the fixes: {FATES[cause.fate]}{_then(cause)}")
-    if not cause.steady:
-        yield from point("Not steady: a second run of the same code did not show it.")
-    if cause.note:
-        yield from point(f"Note: {cause.note}")
+    place, reason = ", in ".join(map(code, filter(None, (cause.where, cause.function)))), shortened(cause.reason)
+    yield points(
+        f"Category: {cause.category}",
+        place and f"Location: {place}",
+        cause.trigger and f"Trigger: {code(cause.trigger)}",
+        f"Reason: {code(reason) if cause.category in _GUARDED else reason or NONE}",
+        f"Impact: {impact(cause.impact)}",
+        f"Seen in: {', '.join(cause.cases) or NONE}",
+        f"With the fixes: {FATES[cause.fate]}{_then(cause)}",
+        "" if cause.steady else "Not steady: a second run of the same code did not show it.",
+        cause.note and f"Note: {cause.note}",
+    )
     if cause.code:
-        yield ""
         yield "**Current code**"
-        yield ""
         yield block("\n".join(_numbered(cause)), "text")
     for fix in cause.fixes:
-        yield ""
         yield from _fix(fix, cause.number, told)
     yield from _in_their_words(cause)
-    yield from _settings(cause)
+    yield "**Settings that would do it**" if cause.advice else ""
+    for item in cause.advice:
+        yield block(item.flag, "python")
+        yield points(f"What it does: {item.effect}", f"What it costs: {item.cost}")
     if cause.verify:
-        yield ""
         yield "**Verification**"
-        yield ""
         yield block(cause.verify, "bash")
-    reference = _reference(cause)
-    if reference:
-        yield ""
+    if reference := _reference(cause):
         yield f"**Reference**: {reference}"
 
 
 def impact(cost: Impact) -> str:
     """``24 breaks, 13 recompiles; 247 launches in a pass of 13 calls; 21.5 s of compiling``."""
-    events = (
-        (cost.breaks, "break"),
-        (cost.dropped_frames, "dropped frame"),
-        (cost.recompiles, "recompile"),
-        (cost.limit_hits, "recompile limit hit"),
-        (cost.cudagraph_skips, "CUDA-graph skip"),
-    )
-    parts = [", ".join(many(number, name) for number, name in events if number)]
+    parts = [counts(cost)]
     if cost.launches:
         calls = f" in a pass of {many(cost.calls, 'call')}" if cost.calls else ""
         parts.append(many(cost.launches, "launch", "launches") + calls)
@@ -110,60 +92,34 @@ def _numbered(cause: Cause) -> Iterator[str]:
         yield f"{'>' if str(number) == place else ' '} {number:>{width}} | {line}".rstrip()
 
 
-def _fix(fix: ProposedFix, number: int, told: dict[str, int]) -> Iterator[str]:
+def _fix(fix: ProposedFix, number: int, told: dict[str, int]) -> Blocks:
     strategy = f", strategy {inline(fix.strategy)}" if fix.strategy else ""
     named = f"{inline(fix.code)} {inline(fix.name)}"
     yield f"**Fix**: {named} ({APPLIES[fix.applicability]}{strategy}) at {code(fix.where)}"
-    yield ""
-    yield from prose(sentence(fix.message))
+    yield prose(sentence(fix.message))
     if fix.assumption:
         lead = "It assumes" if fix.applicability == "unsafe" else "There is no fix, because"
-        yield ""
-        yield from prose(f"{lead}: {fix.assumption}")
+        yield prose(f"{lead}: {fix.assumption}")
     if fix.diff:
-        yield ""
         before = told.setdefault(fix.diff, number)
         yield block(fix.diff, "diff") if before == number else f"The diff is that of cause {before}."
     for title, text in (("Why", fix.why), ("Fix safety", fix.safety)):
         if text.strip():
             before = told.setdefault(text, number)
-            yield ""
             yield f"**{title}**" if before == number else f"**{title}**: as for cause {before}."
-            for paragraph in paragraphs(text) if before == number else ():
-                yield ""
-                yield from prose(paragraph)
+            yield from map(prose, paragraphs(text) if before == number else ())
 
 
-def _in_their_words(cause: Cause) -> Iterator[str]:
+def _in_their_words(cause: Cause) -> Blocks:
     """PyTorch's hints matter where we have no fix of our own."""
     hints = () if any(fix.diff for fix in cause.fixes) else cause.hints
-    if not (cause.explanation.strip() or hints):
-        return
-    yield ""
-    yield "**PyTorch says**"
+    yield "**PyTorch says**" if cause.explanation.strip() or hints else ""
     for paragraph in paragraphs(cause.explanation):
-        yield ""
         if re.search(r"^[ \t]", paragraph.lstrip("\n"), re.MULTILINE):
             yield block(textwrap.dedent(paragraph.strip("\n")), "text")
         else:
-            yield from prose(paragraph)
-    if hints:
-        yield ""
-    for hint in hints:
-        yield from point(hint)
-
-
-def _settings(cause: Cause) -> Iterator[str]:
-    if not cause.advice:
-        return
-    yield ""
-    yield "**Settings that would do it**"
-    for item in cause.advice:
-        yield ""
-        yield block(item.flag, "python")
-        yield ""
-        yield from point(f"What it does: {item.effect}")
-        yield from point(f"What it costs: {item.cost}")
+            yield prose(paragraph)
+    yield points(*hints)
 
 
 def _reference(cause: Cause) -> str:
@@ -173,21 +129,13 @@ def _reference(cause: Cause) -> str:
     return "; ".join(part for part in parts if part)
 
 
-def stays(diagnosis: Diagnosis) -> Iterator[str]:
+def stays(diagnosis: Diagnosis) -> Blocks:
     """What a search has left, and why."""
-    yield from _section("stays", [point(sentence(told)) for told in left(diagnosis)])
+    if told := points(*map(sentence, left(diagnosis))):
+        yield told
 
 
-def to_do(diagnosis: Diagnosis) -> Iterator[str]:
+def to_do(diagnosis: Diagnosis) -> Blocks:
     """What to do next, the gravest first, with commands."""
-    yield from _section(
-        "next", [point(sentence(text) + (f" {code(how)}" if how else "")) for text, how in steps(diagnosis)]
-    )
-
-
-def _section(name: str, points: Sequence[Iterable[str]]) -> Iterator[str]:
-    if points:
-        yield f"## {TITLES[name]}"
-        yield ""
-    for lines in points:
-        yield from lines
+    if told := points(*(sentence(text) + (f" {code(how)}" if how else "") for text, how in steps(diagnosis))):
+        yield told
