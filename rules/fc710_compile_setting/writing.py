@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
-from patcher.facts.compiling.by_blocks import BlockByBlock
 from patcher.facts.compiling.sites import CompileSites
 from patcher.facts.values.compile_calls import CompileCall
 from patcher.facts.values.module_values import imported
-from patcher.rule import Code, Edit, Insert, Replace, ReplaceStatements, block
+from patcher.rule import Code, Edit, Insert, Replace, ReplaceStatements
 from patcher.settings import TorchSetting
+from rules.fc710_compile_setting.blocks import compiles, in_blocks
 from rules.fc710_compile_setting.measured_models import MeasuredModels
 
 _CONFIG = "torch._dynamo.config"
@@ -43,7 +43,8 @@ class SettingPlaces(Analysis):
         super().__init__(facts)
         calls = facts.ask(CompileSites).calls
         compiling = (call for call in calls if call.kind in _COMPILING and isinstance(call.node, ast.expr))
-        self._sites = [call for call in compiling if not facts.ask(MeasuredModels).is_another(call.node)]
+        self._measured = facts.ask(MeasuredModels)
+        self._sites = [call for call in compiling if not self._measured.is_another(call.node)]
         self._set = [call for call in calls if call.kind == "setting"]
         asked = facts.settings.torch_settings
         self._lines = [s for s in asked if s.kind in ("config", "member")]
@@ -65,40 +66,43 @@ class SettingPlaces(Analysis):
             lines = [s for s in self._lines if not self._is_set(s, anchor)]
             if any(self._runs_with(other, anchor) for other in lined):
                 lines = []
-            written = self._written(call, call.node, lines, anchor)
-            if written is not None:
-                yield written
-                lined += [anchor] if written.edits and lines else []
+            given = [s for s in self._given if not _is_given(s, call)]
+            if self._blocks:
+                written = self._in_blocks(call.node, lines, anchor)
+                lined += [anchor] if written is not None and written.edits and lines else []
+                yield from [] if written is None else [written]
+                continue
+            if not lines and not given:
+                continue
+            told = (*lines, *given)
+            if (line := self._measured.beside(call.node)) is not None:
+                why = f"which model this compiles is not seen; the one that was measured is compiled in line {line}"
+                yield Written(call.node, told, why_not=why)
+                continue
+            if not self.syntax.alone(anchor) and lines:
+                yield Written(call.node, told, why_not="there is no place for a line before it")
+                continue
+            passed = self._passed(call, given) if given else []
+            if passed is None:
+                yield Written(call.node, told, why_not="its arguments cannot be told")
+                continue
+            lined += [anchor] if lines else []
+            config = self.facts.writing.spelling(_CONFIG, anchor)
+            before = tuple(Code(f"{config}.{self._spelled(s, anchor)}") for s in lines)
+            yield Written(call.node, told, (*([Insert(anchor, before)] if lines else []), *passed))
 
-    def _written(
-        self, call: CompileCall, node: ast.expr, lines: list[TorchSetting], anchor: ast.stmt
-    ) -> Written | None:
-        """What has to change at ``node``, where ``lines`` are not set yet."""
-        config = self.facts.writing.spelling(_CONFIG, anchor)
-        before = tuple(Code(f"{config}.{self._spelled(s, anchor)}") for s in lines)
-        if self._blocks:
-            return self._in_blocks(node, (*self._blocks, *lines, *self._given), before)
-        given = [s for s in self._given if not _is_given(s, call)]
-        told = (*lines, *given)
-        if not told or (lines and not self.syntax.alone(anchor)):
-            return Written(node, told, why_not="there is no place for a line before it") if told else None
-        passed = self._passed(call, given) if given else []
-        if passed is None:
-            return Written(node, told, why_not="its arguments cannot be told")
-        return Written(node, told, (*([Insert(anchor, before)] if lines else []), *passed))
-
-    def _in_blocks(self, node: ast.expr, told: tuple[TorchSetting, ...], before: tuple[Code, ...]) -> Written | None:
+    def _in_blocks(self, node: ast.expr, lines: list[TorchSetting], anchor: ast.stmt) -> Written | None:
         """The model compiled block by block; None where another one is compiled there, or nobody knows which."""
-        site = self.facts.ask(CompileSites).at(node)
-        cls = site.cls if site is not None else None
-        if site is None or cls is None or not all(f".{b.value}".endswith(f".{cls}") for b in self._blocks):
+        site = compiles(node, self._blocks, self.facts)
+        if site is None:
             return None
-        made = self.facts.ask(BlockByBlock).written(site, [b.name for b in self._blocks], self._given)
+        told = (*self._blocks, *lines, *self._given)
+        made = in_blocks(site, self._blocks, self._given, self.facts)
         if isinstance(made, str):
             return Written(node, told, why_not=made)
-        loops = (block(Code(*head), (Code(*line),)) for head, line in made.loops)
-        lines = (*before, *(Code(*line) for line in made.before), *loops)
-        return Written(node, told, (ReplaceStatements((self.syntax.statement_of(node),), lines),))
+        config = self.facts.writing.spelling(_CONFIG, anchor)
+        before = (Code(f"{config}.{self._spelled(s, anchor)}") for s in lines)
+        return Written(node, told, (ReplaceStatements((self.syntax.statement_of(node),), (*before, *made)),))
 
     def _runs_with(self, line: ast.stmt, anchor: ast.stmt) -> bool:
         """Whether ``line`` is run whenever ``anchor`` is: it does not stand in another arm or function."""
