@@ -10,7 +10,7 @@ import pytest
 
 from patcher.facts.project.index import Project
 from patcher.facts.project.summarising import summarise
-from patcher.facts.project.touch import How
+from patcher.facts.project.touches import How
 
 HOME = """
     import functools

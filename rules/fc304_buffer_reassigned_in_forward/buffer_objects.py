@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from patcher.facts.analysis import Analysis
-from patcher.facts.project.touch import How
+from patcher.facts.project.touches import How
 from patcher.facts.syntax.tree import dotted, walk
 
 _BUFFERS = frozenset({"torch.nn.Buffer", "torch.nn.parameter.Buffer"})

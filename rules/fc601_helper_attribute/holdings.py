@@ -9,7 +9,7 @@ from functools import cached_property
 
 from patcher.facts.analysis import ClassAnalysis
 from patcher.facts.project.attributes import UNCANNY
-from patcher.facts.project.touch import How
+from patcher.facts.project.touches import How
 from patcher.facts.syntax.classes import Store, attribute_of, self_name
 from patcher.facts.syntax.tree import FunctionNode, dotted, walk
 from patcher.facts.tables import host_api

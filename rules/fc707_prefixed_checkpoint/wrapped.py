@@ -14,6 +14,7 @@ from functools import cached_property
 from patcher.facts import Facts
 from patcher.facts.analysis import Analysis
 from patcher.facts.compiling.sites import CompileSite, CompileSites
+from patcher.facts.flow.definitions import Definition
 from patcher.facts.project.wrapping import tells_dynamo
 from patcher.facts.syntax.tree import dotted, last_name
 from patcher.facts.syntax.written import all_parameters, is_stored, one_of
@@ -175,7 +176,7 @@ class Wrapped(Analysis):
             for d in self.callees.inference.definitions(e):
                 value, path = d.part
                 if d.how == "parameter":
-                    found += self.callees.given(d)
+                    found += [*self.callees.given(d), *self._given_to_class(d)]
                 elif d.how == "assign" and value is not None:
                     found += _prepared(value, path)
             return found
@@ -186,6 +187,16 @@ class Wrapped(Analysis):
                 if ast.unparse(t) == text or (name and isinstance(t, ast.Attribute) and t.attr == name):
                     found += _prepared(s.value, (i,) if isinstance(target, ast.Tuple) else ())
         return found
+
+    def _given_to_class(self, d: Definition) -> list[ast.expr]:
+        """What calls of the class hand over for the parameter ``d`` of its constructor."""
+        cls = self.syntax.class_of(d.node)
+        init = self.facts.class_facts(cls).methods.get("__init__") if cls is not None else None
+        if cls is None or init is None or d.node not in all_parameters(init.args):
+            return []
+        at = [a.arg for a in init.args.args].index(d.name) - 1 if d.node in init.args.args else len(init.args.args)
+        calls = [c for c in self._calls if last_name(c.func) == cls.name]
+        return [a for c in calls for a in (*c.args[at : at + 1], *(k.value for k in c.keywords if k.arg == d.name))]
 
     # --- parts of the model -----------------------------------------------------------------------------------------
 

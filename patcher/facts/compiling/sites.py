@@ -244,9 +244,12 @@ class CompileSites(Analysis):
                 return []
             return [(d.value if d.how == "assign" else None, d.path) for d in definitions]
         found: list[tuple[ast.expr | None, tuple[int, ...]]] = []
+        this = self.syntax.statement_of(name)
         for store in sorted(self.syntax.by_type[ast.Name], key=lambda n: n.lineno):
-            statement = self.syntax.statement_of(store) if store.id == name.id and is_stored(store) else None
-            if statement is None or statement.lineno >= name.lineno or self.syntax.function_of(store) is not None:
+            statement = self.syntax.statement_of(store)
+            if store.id != name.id or not is_stored(store) or self.syntax.function_of(store) is not None:
+                continue
+            if statement is this or statement.lineno >= name.lineno:
                 continue
             target = statement.targets[0] if isinstance(statement, ast.Assign) else None
             path = (target.elts.index(store),) if isinstance(target, ast.Tuple) and store in target.elts else ()

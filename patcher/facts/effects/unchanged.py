@@ -12,7 +12,7 @@ from patcher.facts.effects.calls import Calls
 from patcher.facts.effects.storage import WORLD, Storage
 from patcher.facts.effects.writes import How, Write, Writes
 from patcher.facts.flow.graph import Graph, Step, inside
-from patcher.facts.project.touch import How as Touching
+from patcher.facts.project.touches import How as Touching
 from patcher.facts.syntax.classes import INITIALISERS
 from patcher.facts.syntax.tree import FunctionNode
 from patcher.facts.tables import torch_api as api

@@ -10,7 +10,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from patcher.facts.flow.kept import kept
-from patcher.facts.project.touch import How, Touch
+from patcher.facts.project.touches import How, Touch
 
 if TYPE_CHECKING:
     from patcher.facts.project.index import Project

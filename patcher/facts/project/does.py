@@ -5,10 +5,11 @@ from __future__ import annotations
 import ast
 import builtins
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from patcher.facts.project.scripted import SCRIPT
 from patcher.facts.syntax.tree import FunctionNode, dotted, last_name, walk
 from patcher.facts.syntax.written import all_parameters, one_of
 from patcher.facts.tables import call_effects as tables
@@ -91,13 +92,15 @@ def does(
     nodes: list[ast.AST],
     resolve: Callable[[str], str | None],
     method: bool,
+    scripts: Collection[ast.AST] = (),
 ) -> Does:
     """What ``function`` does.
 
     ``nodes``: all that stand in it, or in a part of it (None: of the top level); ``resolve``: an imported name to what
-    it stands for; ``method``: it stands in a class, so that its first parameter is the instance.
+    it stands for; ``method``: it stands in a class, so that its first parameter is the instance; ``scripts``: as
+    `scripted` has them.
     """
-    return _Reading(function, nodes, resolve, method).result()
+    return _Reading(function, nodes, resolve, method, scripts).result()
 
 
 def _unnamed(n: ast.Call) -> str:
@@ -111,8 +114,10 @@ class _Reading:
         nodes: list[ast.AST],
         resolve: Callable[[str], str | None],
         method: bool,
+        scripts: Collection[ast.AST],
     ) -> None:
         self.function = function
+        self.scripts = scripts
         by_type: defaultdict[type[ast.AST], list[Any]] = defaultdict(list)
         for n in nodes:
             kind = type(n)
@@ -317,6 +322,8 @@ class _Reading:
         elif name in self.given:
             self.invokes = True
             self.calls.add(_unnamed(n))
+        elif n in self.scripts:
+            self.calls.add(SCRIPT)
         elif isinstance(getattr(builtins, name, None), type) or name in self.nested:
             pass  # the types of Python, its exceptions among them; what a nested function does is counted here
         else:

@@ -50,24 +50,8 @@ class Project:
         self.foreign_stores = frozenset[str]().union(*(s.foreign_stores for s in files))
         self.doubts = frozenset[str]().union(*(s.doubts for s in files))
         self.one_graph = any(s.one_graph for s in files)
-        for s in files:
-            for c in s.classes:
-                name = f"{s.module}.{c.name}"
-                other_class = self._classes.get(name)
-                for base in c.bases if other_class is None else set(c.bases) - {*other_class.bases}:
-                    self._subclasses[base].append(name)
-                self._module_of[name] = s.module
-                self._classes[name] = c if other_class is None or other_class is c else c | other_class
-            for f in s.functions:
-                name, other = f"{s.module}.{f.qualname}", self._functions.get(f"{s.module}.{f.qualname}")
-                if other is not None and other is not f:  # a property and its setter, one of two by a condition
-                    f = replace(
-                        f,
-                        does=f.does | other.does,
-                        mentions=f.mentions | other.mentions,
-                        elsewhere=(f.elsewhere | other.elsewhere) - f.here - other.here,
-                    )
-                self._functions[name] = f
+        for one in files:
+            self._add(one)
         self.properties = frozenset[str]().union(*(c.properties for c in self._classes.values()))
         for name, method in ((name, m) for name, c in self._classes.items() for m in c.methods):
             self._by_method[method].append(f"{name}.{method}")
@@ -77,6 +61,25 @@ class Project:
         self._told = [f for name in compiled for f in self._named_so(name)]
         self._starts = [*self._told, *self._compiled_first()]
         self._reached = Reaching(self).functions(self._starts)
+
+    def _add(self, s: ModuleSummary) -> None:
+        for c in s.classes:
+            name = f"{s.module}.{c.name}"
+            other_class = self._classes.get(name)
+            for base in c.bases if other_class is None else set(c.bases) - {*other_class.bases}:
+                self._subclasses[base].append(name)
+            self._module_of[name] = s.module
+            self._classes[name] = c if other_class is None or other_class is c else c | other_class
+        for f in s.functions:
+            name, other = f"{s.module}.{f.qualname}", self._functions.get(f"{s.module}.{f.qualname}")
+            if other is not None and other is not f:  # a property and its setter, one of two by a condition
+                f = replace(
+                    f,
+                    does=f.does | other.does,
+                    mentions=f.mentions | other.mentions,
+                    elsewhere=(f.elsewhere | other.elsewhere) - f.here - other.here,
+                )
+            self._functions[name] = f
 
     @cached_property
     def scripted(self) -> list[ModuleSummary]:

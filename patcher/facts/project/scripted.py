@@ -1,16 +1,20 @@
-"""Whether a module is prepared for TorchScript."""
+"""Whether a module is prepared for TorchScript, and where it calls what ``torch.jit`` made."""
 
 from __future__ import annotations
 
 import ast
 import builtins
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from patcher.facts.flow.fixpoint import reach
-from patcher.facts.syntax.tree import Syntax
+from patcher.facts.syntax.tree import Syntax, dotted
 from patcher.facts.syntax.written import is_stored
 
+#: How such a call is named among calls: as a function that is not read.
+SCRIPT = "torch.jit.ScriptModule.forward"
+#: What gives nothing but TorchScript: ``trace`` and ``script`` hand back what they get where the compiler is off.
+_MAKING = frozenset({"torch.jit.freeze", "torch.jit.load", "torch.jit.optimize_for_inference"})
 #: What only code that TorchScript compiles needs.
 _PREPARING = frozenset(
     f"torch.jit.{name}"
@@ -79,3 +83,24 @@ def _names_a_class(nodes: Iterable[ast.AST]) -> bool:
     """Whether an annotation is a text: a class by its name, whose methods are scripted with the function."""
     said = (n.annotation for n in nodes if isinstance(n, (ast.arg, ast.AnnAssign)) and n.annotation is not None)
     return any(isinstance(n, ast.Constant) and isinstance(n.value, str) for a in said for n in ast.walk(a))
+
+
+def scripted(syntax: Syntax, resolve: Callable[[str], str]) -> frozenset[ast.Call]:
+    """The calls of a local name to which the last statement that binds it, on the way there, gives a frozen script."""
+    calls = syntax.by_type[ast.Call]
+    made = {c for c in calls if (text := dotted(c.func)) and resolve(text) in _MAKING}
+    return frozenset(
+        c for c in calls if made and isinstance(c.func, ast.Name) and _is_bound_by(c, c.func.id, made, syntax)
+    )
+
+
+def _is_bound_by(call: ast.Call, name: str, made: Collection[ast.AST], syntax: Syntax) -> bool:
+    function = syntax.function_of(call)
+    stores = [n for n in syntax.by_type[ast.Name] if n.id == name and is_stored(n)]
+    last = max(stores, key=lambda n: n.lineno, default=None)
+    if function is None or last is None or any(syntax.function_of(n) is not function for n in stores):
+        return False
+    statement = syntax.statement_of(last)
+    alone = isinstance(statement, ast.Assign) and statement.targets == [last] and statement.value in made
+    block = syntax.block_of(statement)
+    return alone and last.lineno < call.lineno and any(p in block for p in syntax.ancestors(call))

@@ -8,7 +8,7 @@ from patcher.facts.project.block_lists import BlockList
 from patcher.facts.project.does import NOTHING, Does
 from patcher.facts.project.pipelines import Step
 from patcher.facts.project.protected import Region
-from patcher.facts.project.touch import Touch
+from patcher.facts.project.touches import Touch
 
 
 @dataclass(frozen=True)

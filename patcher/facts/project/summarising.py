@@ -22,7 +22,7 @@ from patcher.facts.project.handed_over import handed_over
 from patcher.facts.project.pipelines import Pipelines, Step
 from patcher.facts.project.printing import hands_on_print
 from patcher.facts.project.protected import BODY, Protection, Region, returned
-from patcher.facts.project.scripted import prepared
+from patcher.facts.project.scripted import prepared, scripted
 from patcher.facts.project.summaries import ClassSummary, FunctionSummary, ModuleSummary
 from patcher.facts.project.tensor_fields import said_tensors
 from patcher.facts.project.threads import is_handed_over
@@ -49,6 +49,7 @@ class _Collector:
         self.imports = self.syntax.imports_anywhere
         self.protection = Protection(self.syntax, self.module, self.imports)
         self.resolve = self.protection.resolve
+        self.scripts = scripted(self.syntax, self.resolve)
         self.foreign: set[str] = set()
         self.compiled: set[str] = set()
         self.stacked: set[str] = set()
@@ -149,7 +150,7 @@ class _Collector:
             if isinstance(start, ast.Return) or any(isinstance(n, (ast.Yield, ast.YieldFrom)) for n in nodes):
                 mentions.add(BODY)
             name = self.syntax.qualname(owner) if owner is not None else ""
-            calls = does(owner, nodes, self.imported, method).calls
+            calls = does(owner, nodes, self.imported, method, self.scripts).calls
             yield Region(name or "", stops, calls, frozenset(mentions))
 
     def made(self) -> Iterator[tuple[str, str]]:
@@ -217,7 +218,7 @@ class _Collector:
                 tuple(a.arg for a in (*node.args.posonlyargs, *node.args.args)),
                 conditions_taken(node, nodes, self.syntax, self.resolve),
                 asks_for_compiling(node, self.resolve),
-                does(node, nodes, self.imported, method),
+                does(node, nodes, self.imported, method, self.scripts),
                 returned(nodes, self.resolve, self.syntax.bound_in(node)),
                 any(_is_wrapping(d) for d in decorators),
                 tuple(a.arg for a in node.args.kwonlyargs),

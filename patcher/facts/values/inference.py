@@ -13,7 +13,7 @@ from patcher.facts.flow.fixpoint import reach
 from patcher.facts.flow.narrowing import Ruling, asks_what_it_is
 from patcher.facts.project.index import Project
 from patcher.facts.project.summaries import ClassSummary
-from patcher.facts.project.touch import How
+from patcher.facts.project.touches import How
 from patcher.facts.syntax.classes import INITIALISERS, ClassFacts, Store, attribute_of, self_name
 from patcher.facts.syntax.tree import FunctionNode, Syntax, dotted, walk
 from patcher.facts.syntax.written import defaults, given, parsed
