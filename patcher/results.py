@@ -137,6 +137,23 @@ class PatchResult:
 
 
 @dataclass(frozen=True)
+class Altered:
+    """A file that run ``run`` patched and that does not have those bytes any more.
+
+    ``state``: "edited", "back to the original" or "deleted".
+    """
+
+    path: str
+    state: str
+    run: str
+
+    @property
+    def told(self) -> str:
+        """In one line, without the path."""
+        return f"altered since run {self.run} of fix-compile patched it ({self.state})"
+
+
+@dataclass(frozen=True)
 class FileResult:
     """One file: its path as the user sees it, its bytes before and after, or the line that says what is wrong.
 
@@ -156,6 +173,11 @@ class FileResult:
     not_compiled: int = 0
     created: bool = False
     removed: bool = False
+
+    @property
+    def bugs(self) -> tuple[Bug, ...]:
+        """Rules that did not do their work in it."""
+        return self.patch.bugs if self.patch else ()
 
     @property
     def changed(self) -> bool:

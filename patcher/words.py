@@ -22,3 +22,9 @@ def many(number: int, one: str, more: str = "") -> str:
 def counts(figures: object, names: Collection[str] = tuple(COUNTED)) -> str:
     """``24 breaks, 13 recompiles``: the fields of these names that are not 0; "" for none."""
     return ", ".join(many(count, COUNTED[name]) for name in names if (count := getattr(figures, name)))
+
+
+def code(text: str) -> str:
+    """Between backticks, as many as it takes."""
+    marks = "``" if "`" in text else "`"
+    return f"{marks}{text}{marks}"

@@ -22,9 +22,9 @@ from patcher.files.lines import split_lines
 from patcher.finding import find
 from patcher.patching.runner import run
 from patcher.report import REPORTS, Outcome
-from patcher.report.outcome import AlteredFile, Entry
+from patcher.report.outcome import Entry
 from patcher.report.sarif import fingerprints
-from patcher.results import FileResult, TextEdit
+from patcher.results import Altered, FileResult, TextEdit
 from patcher.settings import Settings
 from rules import load_rules
 
@@ -148,9 +148,7 @@ def test_sarif_of_whatever_else_there_is_to_tell() -> None:
     odd = FileResult(
         "a b/é#.py", patch=replace(PATCHED.patch, found=(replace(SAFE, edits=(TextEdit(3, 1, 4, 1, "x"),)),))
     )  # type: ignore[type-var]
-    told = conforming(
-        REPORTS["sarif"](outcome(results=(*RESULTS, odd), altered=(AlteredFile("p.py", "edited", "0003"),)))
-    )
+    told = conforming(REPORTS["sarif"](outcome(results=(*RESULTS, odd), altered=(Altered("p.py", "edited", "0003"),))))
     (invocation,) = told["invocations"]
     assert invocation["executionSuccessful"] is False
     notes = [(n["level"], n["message"]["text"]) for n in invocation["toolExecutionNotifications"]]
@@ -213,7 +211,7 @@ def test_fingerprints_stay_when_lines_move_and_are_formatted() -> None:
 
 
 def test_junit() -> None:
-    altered = (AlteredFile("p.py", "edited", "0003"),)
+    altered = (Altered("p.py", "edited", "0003"),)
     told = REPORTS["junit"](
         outcome(results=(*RESULTS, replace(NOTED, path="odd\x00\ud800.py")), altered=altered, strict=True)
     )

@@ -10,7 +10,7 @@ import pytest
 
 from patcher.diagnose.diagnosis import Diagnostic
 from patcher.diagnose.diagnostics import NAMES, QUICK, USUAL, diagnostics, probes
-from patcher.diagnose.timings import code, number
+from patcher.diagnose.timings import number
 from patcher.diagnose.varied import dimensions
 from patcher.harness.compare import judge
 from patcher.harness.measured import (
@@ -28,6 +28,7 @@ from patcher.harness.measured import (
     Warm,
 )
 from patcher.report.harness import case_rows
+from patcher.words import code
 
 WARM = {"median_ms": 10.0, "low_ms": 9.9, "high_ms": 10.1, "min_ms": 9.8, "passes": 9}
 

@@ -12,9 +12,8 @@ import pytest
 
 from patcher.report import REPORTS, Outcome
 from patcher.report.diff import coloured, file_diff
-from patcher.report.outcome import AlteredFile
 from patcher.report.text import summary
-from patcher.results import Bug, FileResult, PatchResult, Reported
+from patcher.results import Altered, Bug, FileResult, PatchResult, Reported
 
 SAFE = Reported("FC101", "branch", "a branch", 3, 5, 4, 1, "safe")
 UNSAFE = Reported("FC301", "cache", "a cache", 1, 2, 1, 9, "unsafe", "one thread", "eager-zone")
@@ -35,7 +34,7 @@ def outcome(call: Any = "verify-only", results: tuple[FileResult, ...] = RESULTS
 
 
 def test_text_of_verify() -> None:
-    told = outcome(altered=(AlteredFile("p.py", "edited", "0003"),), strict=True)
+    told = outcome(altered=(Altered("p.py", "edited", "0003"),), strict=True)
     assert REPORTS["text"](told) == (
         "m.py:3:5: FC101 [safe fix] a branch\n"
         "p.py: altered since run 0003 patched it (edited)\n"
@@ -88,7 +87,7 @@ def test_clean() -> None:
 def test_json_follows_its_schema() -> None:
     described = json.loads((Path(__file__).parent.parent / "docs/report.schema.json").read_text())
     for told in (
-        outcome(altered=(AlteredFile("p.py", "edited", "0003"),)),
+        outcome(altered=(Altered("p.py", "edited", "0003"),)),
         outcome("apply", written=frozenset({"m.py"}), run="0001", store=".fix-compile"),
         outcome("dry-run"),
     ):
@@ -121,7 +120,7 @@ def conforms(value: Any, schema: Any, root: Any) -> None:
 
 
 def test_github() -> None:
-    lines = REPORTS["github"](outcome(altered=(AlteredFile("a:b,c.py", "edited", "0003"),), strict=True)).splitlines()
+    lines = REPORTS["github"](outcome(altered=(Altered("a:b,c.py", "edited", "0003"),), strict=True)).splitlines()
     assert lines == [
         "::error file=a.py,title=fix-compile::is bad",
         "::error file=n.py,line=7,title=FC502::a bug in fix-compile: crashed",

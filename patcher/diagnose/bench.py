@@ -147,18 +147,19 @@ class Bench:
         ``fresh``: with the original measured beside it, since a machine is not as fast at one time as at another.
         """
         asked = self._asked(files, options, fresh, settings)
-        return self._state(files, self._document(files, asked))
+        planned = self._planned(files, asked)
+        document = run(planned, self.python, self._progress, self._forks)
+        self._keep(asked, planned)
+        return self._state(files, document)
 
     def begin(self, files: Sequence[FileResult], options: plan.Options, settings: Sequence[TorchSetting] = ()) -> Begun:
         """Start measuring a state concurrently with others; ``finish`` returns the result."""
         asked = self._asked(files, options, False, settings)
         asked = replace(asked, beside=bool(asked.reuse))
-        folder = self._new()
-        written = plan.write(folder, files, self.cases, asked)
-        if asked.keep:
-            self._kept[asked.quick, asked.backend] = str(folder / "work")
+        planned = self._planned(files, asked)
+        self._keep(asked, planned)
         self._stops.append(stop := threading.Event())
-        made = self._threads.submit(run, written, self.python, None, self._forks, stop)
+        made = self._threads.submit(run, planned, self.python, None, self._forks, stop)
         return Begun(tuple(files), made, stop)
 
     def finish(self, begun: Begun) -> State:
@@ -199,17 +200,14 @@ class Bench:
         after = tuple(s for case in results.cases if (s := seen_in(case, "patched", mode, lines)))
         return State(tuple(files), results, judge(results, self.tolerance), before, after)
 
-    def _new(self) -> Path:
+    def _planned(self, files: Sequence[FileResult], asked: plan.Options) -> Path:
         folder = self._folder / f"{self.measured:03d}"
         folder.mkdir()
-        return folder
+        return plan.write(folder, files, self.cases, asked)
 
-    def _document(self, files: Sequence[FileResult], asked: plan.Options) -> dict[str, Any]:
-        folder = self._new()
-        document = run(plan.write(folder, files, self.cases, asked), self.python, self._progress, self._forks)
+    def _keep(self, asked: plan.Options, planned: Path) -> None:
         if asked.keep:
-            self._kept[asked.quick, asked.backend] = str(folder / "work")
-        return document
+            self._kept[asked.quick, asked.backend] = str(planned.parent / "work")
 
     def _progress(self, event: Event) -> None:
         """What a run tells, with the time since the first one began."""

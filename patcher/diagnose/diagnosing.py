@@ -320,7 +320,7 @@ class Whole:
         told += [
             f"{file.path}:{bug.line}: internal error in {bug.code}, {blamed(bug.code)}: {bug.message}"
             for file in self.analysis.first
-            for bug in (file.patch.bugs if file.patch else ())
+            for bug in file.bugs
         ]
         for case in self.state.results.cases:
             for variant in (variant for variant in case.variants if variant.status not in ("ok", "skipped")):

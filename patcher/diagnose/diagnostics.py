@@ -8,10 +8,10 @@ from functools import partial
 from typing import Any
 
 from patcher.diagnose.diagnosis import Diagnostic, GraphPair, Table
-from patcher.diagnose.timings import baseline, code, compared
+from patcher.diagnose.timings import baseline, compared
 from patcher.diagnose.varied import varied
 from patcher.harness.measured import CaseResult, Results
-from patcher.words import many
+from patcher.words import code, many
 
 #: What each switch looks for is in PyTorch; "" where PyTorch has no such operator.
 OPERATORS = {

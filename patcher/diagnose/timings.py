@@ -9,6 +9,7 @@ from typing import Any
 from patcher.diagnose.diagnosis import Diagnostic
 from patcher.harness.compare import speedup, within_noise
 from patcher.harness.measured import CaseResult, Measurement, Memory, Results, Warm
+from patcher.words import code
 
 _SHARE = 0.05  # a smaller difference of medians is none: over few passes, quartiles are close together by chance
 
@@ -35,12 +36,6 @@ def number(value: float | str | None) -> str:
 def spread(warm: Warm | None) -> str:
     """``36.2 [35.8-36.5]``."""
     return f"{number(warm.median_ms)} [{number(warm.low_ms)}-{number(warm.high_ms)}]" if warm else "-"
-
-
-def code(text: str) -> str:
-    """Between backticks, as many as it takes."""
-    marks = "`" if "`" not in text else "``"
-    return f"{marks}{text}{marks}"
 
 
 Figures = Mapping[str, Any]

@@ -10,8 +10,8 @@ from typing import Any
 from patcher.diagnose.diagnosis import Diagnostic
 from patcher.diagnose.groups import Guard, parsed
 from patcher.diagnose.groups import told as about
-from patcher.diagnose.timings import code
 from patcher.harness.measured import CaseResult
+from patcher.words import code
 
 Figures = Mapping[str, Any]
 Row = tuple[str, ...]

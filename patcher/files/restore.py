@@ -14,6 +14,7 @@ from patcher.files import atomic
 from patcher.files.backup import BackupError, Manifest, Saved, Store, sha256
 from patcher.files.lines import opcodes
 from patcher.files.source import reason
+from patcher.results import Altered
 
 
 def without_patch(original: bytes, patched: bytes, edited: bytes) -> bytes | None:
@@ -74,15 +75,6 @@ class Restored:
     kept: tuple[str, ...] = ()
     separable: tuple[str, ...] = ()
     shared: tuple[tuple[str, str], ...] = ()
-
-
-@dataclass(frozen=True)
-class Altered:
-    """A patched file that does not have the bytes any more that run ``run`` gave it."""
-
-    path: str
-    state: str
-    run: str
 
 
 Edited = Literal["refuse", "keep edits", "force"]

@@ -276,7 +276,7 @@ def _place(results: Results) -> dict[str, Any]:
 def _complaints(outcome: Outcome) -> tuple[str, ...]:
     """The files that could not be handled, and rules that did not do their work."""
     wrong = [f"{Path(r.path).name}: {error}" for r in outcome.results if (error := outcome.error_of(r))]
-    bugs = [f"bug in {bug.code}: {bug.message}" for r in outcome.results if r.patch for bug in r.patch.bugs]
+    bugs = [f"bug in {bug.code}: {bug.message}" for r in outcome.results for bug in r.bugs]
     told = [*bugs, *wrong[:_NOTED]]
     return (*told, *([f"and {len(wrong) - _NOTED} more files"] if len(wrong) > _NOTED else []))
 

@@ -17,7 +17,7 @@ from patcher.harness.run import run
 from patcher.harness.scratch import scratch
 from patcher.measuring import lock
 from patcher.measuring.lock import FILE, KINDS, Budget, Event, Lock, LockError
-from patcher.measuring.measure import Request, available_memory, need_torch
+from patcher.measuring.measure import Request, need_torch, options_for
 from patcher.patching.calls import FAILURE, FINDINGS, OK, Told
 from patcher.results import Overrun
 
@@ -99,17 +99,11 @@ def _counted(
     case: Case, request: Request, paths: Sequence[str], command: Sequence[str], file: Path, progress: Progress | None
 ) -> Budget:
     backend = request.backend or BACKEND
-    options = plan.Options(
-        command=tuple(command),
+    options = replace(
+        options_for((), replace(request, backend=backend, seconds=request.seconds or _SECONDS), paths, command),
         base=str(file.parent),
-        paths=tuple(paths),
-        packages=request.packages,
         modes=request.modes[:1],
-        backend=backend,
         quick=backend != "inductor",  # CUDA graphs are replayed from the third pass on
-        verbose=request.verbose,
-        seconds=request.seconds or _SECONDS,
-        memory=request.memory or available_memory(),
         counting=True,
     )
     try:

@@ -15,7 +15,6 @@ from patcher.files.restore import Restored, altered
 from patcher.files.source import shown
 from patcher.report import REPORTS, Outcome
 from patcher.report.diff import coloured, file_diff
-from patcher.report.outcome import AlteredFile
 from patcher.report.text import line, measurements, summary
 from patcher.results import Bug, FileResult, blamed, is_own_code
 from patcher.run.program import no_notebook
@@ -94,7 +93,7 @@ def _more(outcome: Outcome, format_: str) -> list[str]:
 
 def verify(outcome: Outcome, store: Store, paths: Sequence[str], format_: str, program: str) -> Told:
     """What is still to fix, and the patched files below ``paths`` that were altered since."""
-    changed = tuple(AlteredFile(shown(item.path), item.state, item.run) for item in altered(store, paths))
+    changed = tuple(replace(item, path=shown(item.path)) for item in altered(store, paths))
     outcome = replace(outcome, altered=changed)
     said = measurements(outcome) if format_ == "text" else []
     if changed and format_ == "text":
@@ -150,20 +149,16 @@ def complaints(outcome: Outcome) -> list[str]:
         error = outcome.error_of(result)
         if error:
             lines.append(f"{result.path}: error: {error}")
-        lines += [_of_bug(result, bug) for bug in _bugs(result) if _is_ours(bug)]
+        lines += [_of_bug(result, bug) for bug in result.bugs if _is_ours(bug)]
     foreign: dict[str, list[str]] = {}
     for result in outcome.results:  # one rule of another package fails again and again: that is told once
-        for bug in sorted(_bugs(result), key=lambda bug: bug.line):
+        for bug in sorted(result.bugs, key=lambda bug: bug.line):
             if not _is_ours(bug):
                 foreign.setdefault(bug.code, []).append(_of_bug(result, bug))
     for told in foreign.values():
         more = len(told) - 1
         lines.append(told[0] + (f" (and in {more} more place{'s' if more > 1 else ''})" if more else ""))
     return [" ".join(line.splitlines()) for line in lines]
-
-
-def _bugs(result: FileResult) -> tuple[Bug, ...]:
-    return result.patch.bugs if result.patch else ()
 
 
 def _is_ours(bug: Bug) -> bool:

@@ -23,7 +23,7 @@ def _commands(outcome: Outcome) -> Iterator[str]:
         place: dict[str, str | int]
         if error:
             yield _command("error", {"file": result.path, "title": "fix-compile"}, error)
-        for bug in result.patch.bugs if result.patch else ():
+        for bug in result.bugs:
             place = {"file": result.path, "line": bug.line, "title": bug.code}
             yield _command("error", place, f"{blamed(bug.code)}: {bug.message}")
     for entry in outcome.entries:  # GitHub shows the first ten of a step: those that cost most
@@ -41,9 +41,8 @@ def _commands(outcome: Outcome) -> Iterator[str]:
             place = {"file": name, "line": int(line)} if name and line.isdigit() else {}
             yield _command("error", {**place, "title": "break budget"}, f"{overrun.told}\n{reason}".rstrip())
     for file in outcome.altered:
-        told = f"altered since run {file.run} of fix-compile patched it ({file.state})"
         kind = "warning" if outcome.strict else "notice"
-        yield _command(kind, {"file": file.path, "title": "fix-compile"}, told)
+        yield _command(kind, {"file": file.path, "title": "fix-compile"}, file.told)
 
 
 def _command(kind: str, properties: dict[str, str | int], message: str) -> str:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from patcher.harness.compare import TREES, Judgement, Verdict, as_much, speedup, within_noise
 from patcher.harness.measured import CaseResult, Counts, Figures, Recompile, Results, Site, Warm
+from patcher.report.markdown.blocks import decimal
 from patcher.words import COUNTED
 
 SCHEMA = 1
@@ -134,9 +135,9 @@ def _row(case: CaseResult, verdict: Verdict, label: str) -> Row:
         _NONE if largest is None else _figure(largest) + suffix,
         _arrow(before, after, lambda counts: counts.breaks),
         _arrow(before, after, lambda counts: counts.recompiles),
-        _decimal(eager.warm.median_ms if eager and eager.warm else None),
-        _decimal(old.median_ms if old else None),
-        _decimal(new.median_ms if new else None),
+        decimal(eager.warm.median_ms if eager and eager.warm else None),
+        decimal(old.median_ms if old else None),
+        decimal(new.median_ms if new else None),
         _faster(old, new, eager.warm if eager else None, patched.warm if patched else None),
         _ANSWERS[verdict.status],
     )
@@ -163,8 +164,8 @@ def variant_rows(results: Results, without: Collection[str] = ()) -> list[Row]:
                     name,
                     variant.name,
                     *(str(count) if known else _NONE for count in (*counted, *given_up)),
-                    _decimal(figures.cold_seconds),
-                    f"{_decimal(warm.median_ms)} [{_decimal(warm.low_ms)}-{_decimal(warm.high_ms)}]" if warm else _NONE,
+                    decimal(figures.cold_seconds),
+                    f"{decimal(warm.median_ms)} [{decimal(warm.low_ms)}-{decimal(warm.high_ms)}]" if warm else _NONE,
                     f"{memory.bytes / 1e6:.0f} ({memory.kind})" if memory else _NONE,
                     _NONE if compared is None or compared.float64 is None else _figure(compared.float64),
                 )
@@ -204,13 +205,6 @@ def _faster(before: Warm | None, after: Warm | None, eager: Warm | None, patched
 
 def _figure(value: float) -> str:
     return f"{value:.2g}"
-
-
-def _decimal(value: float | None) -> str:
-    if value is None:
-        return _NONE
-    digits = 0 if value >= 100 else 1 if value >= 10 else 2 if value >= 1 else 3
-    return f"{value:.{digits}f}"
 
 
 # -- what was removed and what remains

@@ -62,10 +62,7 @@ def _file(outcome: Outcome, result: FileResult) -> dict[str, Any]:
         "changed": _changed(outcome, result, entries),
         "findings": [_finding(entry) for entry in entries],
         "suppressed": result.patch.suppressed if result.patch else 0,
-        "bugs": [
-            {"code": bug.code, "line": bug.line, "message": bug.message}
-            for bug in (result.patch.bugs if result.patch else ())
-        ],
+        "bugs": [{"code": bug.code, "line": bug.line, "message": bug.message} for bug in result.bugs],
     }
     if outcome.call == "dry-run" and result.changed:
         told["diff"] = file_diff(result, result.path).decode(result.encoding, "replace")

@@ -20,8 +20,7 @@ def junit(outcome: Outcome) -> str:
         _file(suite, outcome, result)
     if outcome.strict:
         for file in outcome.altered:
-            told = f"altered since run {file.run} of fix-compile patched it ({file.state})"
-            _outcome(_case(suite, file.path, "altered since it was patched"), "failure", "altered", told)
+            _outcome(_case(suite, file.path, "altered since it was patched"), "failure", "altered", file.told)
     for overrun in outcome.overruns:
         places = [f"{where or 'somewhere'}: {reason}" for where, reason in overrun.places]
         case = _case(suite, overrun.case, f"budget: {overrun.what.partition(' ')[0]}")
@@ -40,7 +39,7 @@ def _file(suite: ElementTree.Element, outcome: Outcome, result: FileResult) -> N
     begun = len(suite)
     if error := outcome.error_of(result):
         _outcome(_case(suite, result.path, "can be read"), "error", "error", error)
-    for bug in result.patch.bugs if result.patch else ():
+    for bug in result.bugs:
         told = f"{blamed(bug.code)}: {bug.message}"
         _outcome(_case(suite, result.path, f"{bug.code} works", bug.line), "error", bug.code, told)
     for entry in outcome.entries_of(result):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
-from patcher.results import FileResult, Overrun, Reported, RuleText
+from patcher.results import Altered, FileResult, Overrun, Reported, RuleText
 
 
 def remedy(entry: Entry) -> str:
@@ -30,15 +30,6 @@ Call = Literal["apply", "dry-run", "verify-only"]
 
 #: ``fixed``: the repair is on disk. ``fixable``: a run with these options makes it. ``unsafe``: it takes ``--unsafe``.
 Status = Literal["fixed", "fixable", "unsafe", "no-fix"]
-
-
-@dataclass(frozen=True)
-class AlteredFile:
-    """A file that was patched by run ``run`` and does not have those bytes any more; ``state`` says how."""
-
-    path: str
-    state: str
-    run: str
 
 
 @dataclass(frozen=True)
@@ -71,7 +62,7 @@ class Outcome:
     quiet: bool = False
     written: frozenset[str] = frozenset()
     refused: Mapping[str, str] = field(default_factory=dict)
-    altered: tuple[AlteredFile, ...] = ()
+    altered: tuple[Altered, ...] = ()
     run: str = ""
     store: str = ""
     measured: Mapping[str, str] = field(default_factory=dict)
@@ -119,7 +110,7 @@ class Outcome:
     @property
     def failed(self) -> bool:
         """Whether anything went wrong that the user must hear of: a file, or a rule of ours."""
-        return any(self.error_of(result) or (result.patch and result.patch.bugs) for result in self.results)
+        return any(self.error_of(result) or result.bugs for result in self.results)
 
     @property
     def to_fix(self) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 
 from patcher.diagnose.diagnosis import Cause, Diagnosis, Proof, ProposedFix, Tried
 from patcher.harness.measured import Counts, Results, Tree
-from patcher.words import COUNTED, counts, many
+from patcher.words import COUNTED, code, counts, many
 
 
 def verdict(diagnosis: Diagnosis) -> str:
@@ -84,10 +84,10 @@ def steps(diagnosis: Diagnosis) -> Iterator[tuple[str, str]]:
         dropped = proof is not None and any(fix.diff for fix in cause.fixes) and _dropped(cause, proof)
         text = "" if dropped or _is_done(cause, proof) else _what_to_do(cause, proof)
         if text:
-            how = "; ".join(f"fix-compile rules {code}" for code in dict.fromkeys(fix.code for fix in cause.fixes))
+            how = "; ".join(f"fix-compile rules {name}" for name in dict.fromkeys(fix.code for fix in cause.fixes))
             yield f"{cause.severity} priority: {_named(cause)}: {text}", how
     for item in proof.tried if proof else ():
-        left += map(_code, item.fixes) if item.outcome == "not tried" else ()
+        left += map(code, item.fixes) if item.outcome == "not tried" else ()
     if left:
         words, *program = diagnosis.command.split(" -- ")
         given = _LIMIT.search(words)
@@ -105,14 +105,14 @@ def stays(diagnosis: Diagnosis) -> Iterator[str]:
         if not _is_done(cause, proof):
             told += (dropped := _dropped(cause, proof))
             why = [_why(item) for item in dropped] + [f"no fix: {f.assumption}" for f in cause.fixes if not f.diff]
-            known = ", ".join(dict.fromkeys(_code(fix.code) for fix in cause.fixes if fix.diff))
+            known = ", ".join(dict.fromkeys(code(fix.code) for fix in cause.fixes if fix.diff))
             other = f"{known} was not tried, or did not remove it" if known else cause.note or "no fix is known"
             yield f"{_named(cause)}: {'; '.join(dict.fromkeys(why)) or other}"
     yield from (_why(one) for one in proof.tried if one not in told and one.outcome not in ("kept", "not tried"))
 
 
 def _named(cause: Cause) -> str:
-    return f"cause {cause.number}, {cause.title}" + (f" at {_code(cause.where)}" if cause.where else "")
+    return f"cause {cause.number}, {cause.title}" + (f" at {code(cause.where)}" if cause.where else "")
 
 
 def _is_done(cause: Cause, proof: Proof | None) -> bool:
@@ -133,7 +133,7 @@ def _settings(item: Tried) -> tuple[str, ...]:
 
 
 def _why(item: Tried) -> str:
-    return f"{', '.join(map(_code, item.fixes))} was dropped: {item.reason}"
+    return f"{', '.join(map(code, item.fixes))} was dropped: {item.reason}"
 
 
 def compared(proof: Proof | None) -> str:
@@ -173,7 +173,7 @@ def _what_to_do(cause: Cause, proof: Proof | None) -> str:
     if cause.fate == "removed":
         return "it goes away with the fixes of other causes."
     dropped = tuple(name for item in (_dropped(cause, proof) if proof else ()) for name in _settings(item))
-    if flags := [_code(one.flag) for one in cause.advice if not one.flag.endswith(dropped)]:
+    if flags := [code(one.flag) for one in cause.advice if not one.flag.endswith(dropped)]:
         return f"no rule fixes it, but a setting helps: {', or '.join(flags)}."
     if cause.fixes:
         return f"to be changed by hand: {cause.fixes[0].message}."
@@ -190,8 +190,3 @@ def _trials(fix: ProposedFix, function: str, proof: Proof | None) -> list[Tried]
         if (fix.where in item.where or not item.where)
         and any(fix.code in re.split(r"[ ,]+", name) and (item.where or function in name) for name in item.fixes)
     ]
-
-
-def _code(text: str) -> str:
-    marks = "``" if "`" in text else "`"
-    return f"{marks}{text}{marks}"

@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import quote
 
 from patcher.report.outcome import Entry, Outcome, remedy
-from patcher.results import Overrun, Reported, RuleText, blamed
+from patcher.results import Overrun, Reported, RuleText, TextEdit, blamed
 
 
 def fingerprints(entries: Sequence[Entry]) -> list[str]:
@@ -79,8 +79,7 @@ def _rule(code: str, text: RuleText) -> dict[str, Any]:
 def _invocation(outcome: Outcome) -> dict[str, Any]:
     notes = list(_failures(outcome))
     for file in outcome.altered:
-        told = f"altered since run {file.run} of fix-compile patched it ({file.state})"
-        notes.append(_notification("warning" if outcome.strict else "note", file.path, told))
+        notes.append(_notification("warning" if outcome.strict else "note", file.path, file.told))
     invocation: dict[str, Any] = {"executionSuccessful": not outcome.failed}
     return invocation | ({"toolExecutionNotifications": notes} if notes else {})
 
@@ -89,7 +88,7 @@ def _failures(outcome: Outcome) -> Iterator[dict[str, Any]]:
     for result in outcome.results:
         if error := outcome.error_of(result):
             yield _notification("error", result.path, error)
-        for bug in result.patch.bugs if result.patch else ():
+        for bug in result.bugs:
             yield _notification("error", result.path, f"{bug.code}, {blamed(bug.code)}: {bug.message}", bug.line)
 
 
@@ -101,9 +100,7 @@ def _notification(level: str, path: str, text: str, line: int = 0) -> dict[str, 
 def _result(outcome: Outcome, entry: Entry, fingerprint: str, rules: Mapping[str, int]) -> dict[str, Any]:
     item = entry.reported
     reached = f" ({item.reached})" if item.reached else ""
-    region = {"startLine": item.line, "startColumn": item.column}
-    region |= {"endLine": item.end_line, "endColumn": item.end_column}
-    place = {"artifactLocation": _artifact(entry.path), "region": region}
+    place = {"artifactLocation": _artifact(entry.path), "region": _region(item)}
     scope = [{"fullyQualifiedName": item.scope}] if item.scope else []
     told: dict[str, Any] = {
         "ruleId": item.code,
@@ -134,22 +131,16 @@ def _overrun(overrun: Overrun, rules: Mapping[str, int]) -> Iterator[dict[str, A
 def _fix(path: str, item: Reported) -> dict[str, Any]:
     assumed = f", right only if this holds: {item.assumption}" if item.applicability == "unsafe" else ""
     strategy = f", strategy {item.strategy}" if item.strategy else ""
-    changes = [
-        {
-            "deletedRegion": {
-                "startLine": edit.line,
-                "startColumn": edit.column,
-                "endLine": edit.end_line,
-                "endColumn": edit.end_column,
-            },
-            "insertedContent": {"text": edit.text},
-        }
-        for edit in item.edits
-    ]
+    changes = [{"deletedRegion": _region(edit), "insertedContent": {"text": edit.text}} for edit in item.edits]
     return {
         "description": {"text": f"{item.applicability} fix of {item.code}{strategy}{assumed}"},
         "artifactChanges": [{"artifactLocation": _artifact(path), "replacements": changes}],
     }
+
+
+def _region(at: Reported | TextEdit) -> dict[str, int]:
+    start = {"startLine": at.line, "startColumn": at.column}
+    return {**start, "endLine": at.end_line, "endColumn": at.end_column}
 
 
 def _artifact(path: str) -> Mapping[str, str]:

@@ -141,5 +141,5 @@ def decimal(value: float | None) -> str:
     """With three digits or so; a dash for what is not known."""
     if value is None:
         return NONE
-    digits = 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2
-    return f"{value:.{digits}f}"
+    size = abs(value)
+    return f"{value:.{0 if size >= 100 else 1 if size >= 10 else 2 if size >= 1 or not size else 3}f}"
