@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from patcher.config import FUNCTION, Config, ConfigError, nearest
 from patcher.rule import Rule, removed
-from patcher.selftest.records import Measured
+from patcher.selftest.executing import Measured
 from patcher.settings import LATEST_TORCH, SEVERITIES, IgnoredIn, Settings
 
 _CONFIGURED = "[tool.fix-compile]"

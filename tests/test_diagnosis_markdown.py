@@ -14,7 +14,7 @@ from patcher.harness.measured import from_json
 from patcher.report.diagnosis_markdown import diagnosis_markdown
 from patcher.report.markdown import blocks
 from patcher.report.markdown.causes import impact
-from patcher.report.sections import READING, SEVERITY, TITLES
+from patcher.report.recommending import READING, SEVERITY, TITLES
 from tests import diagnosis_samples as samples
 from tests.test_compare import document, failing, toy
 

@@ -21,10 +21,9 @@ from patcher.edit.engine import patch
 from patcher.facts import Facts
 from patcher.finding import find
 from patcher.rule import Code, Example, Finding, Fix, NearMiss, Replace, Rule, Where
-from patcher.selftest import call, executing, records
+from patcher.selftest import call, executing
 from patcher.selftest.call import judged, tried_example
-from patcher.selftest.executing import Interpreter, execute, interpreter
-from patcher.selftest.records import Measured, measured
+from patcher.selftest.executing import Interpreter, Measured, execute, interpreter, measured
 from patcher.settings import Settings
 
 RUN = "def make(): return f\ncalls = [(torch.ones(2),), (torch.zeros(2),)]\n"
@@ -164,7 +163,7 @@ def test_a_record_is_of_one_torch_and_one_program(
     monkeypatch.setattr(call, "interpreter", lambda python: Interpreter(python, "3.11.1", "2.12.0"))
     tool("selftest", "FC991")
     assert len(recorded) == 2
-    monkeypatch.setattr(records, "program_digest", lambda: "another")
+    monkeypatch.setattr(call, "program_digest", lambda: "another")
     tool("selftest", "FC991")
     assert len(recorded) == 3
 
@@ -249,7 +248,7 @@ def test_no_torch_beside_the_tool_is_nothing_measured(
 @pytest.mark.parametrize("broken", ["", "[]", '{"rules": 3}', '{"rules": {"FC992": {"verdict": "wrong"}}}'])
 def test_a_broken_cache_is_no_cache(tool: Run, recorded: list[dict[str, Any]], broken: str) -> None:
     tool("selftest")
-    for file in records.folder().rglob("*.json"):
+    for file in executing.folder().rglob("*.json"):
         file.write_text(broken)
     assert measured(RULES).told == {}
     assert tool("selftest")[0] == 1
@@ -267,11 +266,11 @@ def test_where_the_cache_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FIX_COMPILE_CACHE", "/own")
     monkeypatch.setenv("XDG_CACHE_HOME", "/xdg")
     monkeypatch.setenv("HOME", "/home/me")
-    assert records.folder() == Path("/own/selftest")
+    assert executing.folder() == Path("/own/selftest")
     monkeypatch.delenv("FIX_COMPILE_CACHE")
-    assert records.folder() == Path("/xdg/fix-compile/selftest")
+    assert executing.folder() == Path("/xdg/fix-compile/selftest")
     monkeypatch.delenv("XDG_CACHE_HOME")
-    assert records.folder() == Path("/home/me/.cache/fix-compile/selftest")
+    assert executing.folder() == Path("/home/me/.cache/fix-compile/selftest")
 
 
 def test_a_python_that_is_none(tool: Run, tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from patcher.options import settings_from
 from patcher.patching import calls
 from patcher.patching.analysis import Analysis
 from patcher.rule import Rule
-from patcher.selftest.records import measured
+from patcher.selftest.executing import measured
 
 _FROM_LOG = "Run nothing: read what a program printed with TORCH_LOGS=graph_breaks,recompiles,cudagraphs, anywhere."
 _FROM_TRACE = "Run nothing: read the folder that a program wrote with TORCH_TRACE=DIR, anywhere."

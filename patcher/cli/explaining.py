@@ -18,7 +18,7 @@ from patcher.own_rules.found import OwnRules
 from patcher.patching import calls
 from patcher.rule import Rule
 from patcher.selftest.call import selftest
-from patcher.selftest.records import measured
+from patcher.selftest.executing import measured
 
 
 def rules_of(rules: Sequence[Rule], origins: Mapping[str, str]) -> click.Command:

@@ -39,7 +39,7 @@ from patcher.run.program import ProgramError, parsed
 from patcher.run.recording import Recording, RecordingError, interpreter, record, recorded_in, save
 from patcher.search.call import Asked, failed, optimize
 from patcher.search.verdict import UNITS, Verdict
-from patcher.selftest.records import measured
+from patcher.selftest.executing import measured
 from patcher.settings import Settings
 from patcher.version import VERSION
 

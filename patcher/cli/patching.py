@@ -39,7 +39,7 @@ from patcher.report.text import coloured
 from patcher.results import FileResult
 from patcher.rule import Rule
 from patcher.run.program import no_notebook
-from patcher.selftest.records import measured
+from patcher.selftest.executing import measured
 from patcher.settings import Settings
 from patcher.version import VERSION
 

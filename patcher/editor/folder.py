@@ -23,7 +23,7 @@ from patcher.finding import find
 from patcher.options import settings_from
 from patcher.results import Reported
 from patcher.rule import Rule
-from patcher.selftest.records import measured
+from patcher.selftest.executing import measured
 from patcher.settings import NoFunctionError, Settings
 
 #: What Python raises for a text that it does not take.

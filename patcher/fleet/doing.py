@@ -36,7 +36,7 @@ from patcher.results import FileResult
 from patcher.rule import Rule
 from patcher.search.call import searched
 from patcher.search.verdict import Verdict
-from patcher.selftest import records
+from patcher.selftest import executing
 from patcher.settings import Settings
 from patcher.version import VERSION
 
@@ -216,7 +216,7 @@ class Workshop:
 
     def _settings(self, job: Job) -> tuple[Settings, Exclude, bool]:
         config = configuration(job.model.paths[0])
-        shown = records.measured(self._rules)
+        shown = executing.measured(self._rules)
         settings = settings_from(self._rules, config, unsafe=job.model.wish.unsafe, measured=shown)
         return settings, Exclude(config.exclude, str(config.root or os.curdir)), config.all
 

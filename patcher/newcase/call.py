@@ -22,10 +22,9 @@ from patcher.harness.measured import ResultsError, from_json
 from patcher.harness.processes import RunError
 from patcher.harness.run import run
 from patcher.measuring.measure import need_torch
-from patcher.newcase.inputs import inputs
 from patcher.newcase.text import Written, file_for, written
 from patcher.newcase.tree import Seen, Tree
-from patcher.newcase.values import building
+from patcher.newcase.values import building, inputs
 from patcher.patching.calls import FAILURE, OK, Told
 from patcher.run.program import no_notebook
 from patcher.words import many

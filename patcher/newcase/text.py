@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from patcher.harness.cases import FILL_IN
-from patcher.newcase.inputs import BATCH, Inputs
 from patcher.newcase.tree import Seen, Tree
-from patcher.newcase.values import BLANK, Building, Value
+from patcher.newcase.values import BATCH, BLANK, Building, Inputs, Value
 
 _WIDTH = 100
 _SHAPED = ("empty", "ones", "rand", "randint", "randn", "zeros")

@@ -21,8 +21,7 @@ from patcher.report.markdown.blocks import (
 )
 from patcher.report.markdown.causes import cause_sections, stays, to_do
 from patcher.report.markdown.measured import earned, performance
-from patcher.report.recommending import commands, ran_compiled, verdict
-from patcher.report.sections import GRAPHS, READING, TITLES
+from patcher.report.recommending import GRAPHS, READING, TITLES, commands, ran_compiled, verdict
 
 
 def configuration(sites: Sequence[CompileSite]) -> Blocks:

@@ -11,8 +11,15 @@ from typing import Any, Literal
 
 from patcher.patching.calls import FINDINGS, OK, Told
 from patcher.rule import Example, Rule
-from patcher.selftest import records
-from patcher.selftest.executing import Interpreter, execute, interpreter
+from patcher.selftest.executing import (
+    Interpreter,
+    Records,
+    execute,
+    interpreter,
+    keep_results,
+    program_digest,
+    rule_digest,
+)
 from patcher.version import VERSION
 
 #: Of one example. ``helps``: it compiles better after. ``needless``: it does not break before, and is no better after.
@@ -140,9 +147,9 @@ def selftest(
     requests = {rule.code: [_request(e) for e in rewritten(rule)] for rule in rules}
     found = _records(made_by, [r for listed in requests.values() for r in listed], jobs, reading, progress)
     verdicts = [judged(rule, [found[_key(r)] for r in requests[rule.code]]) for rule in rules]
-    records.keep_results(
+    keep_results(
         made_by.torch,
-        [(v.code, {**_plain(v), "digest": records.rule_digest(rule)}) for v, rule in zip(verdicts, rules, strict=True)],
+        [(v.code, {**_plain(v), "digest": rule_digest(rule)}) for v, rule in zip(verdicts, rules, strict=True)],
     )
     status = FINDINGS if any(v.verdict == "wrong" for v in verdicts) or any(said.values()) else OK
     if shape == "json":
@@ -162,7 +169,7 @@ def _key(request: Json) -> str:
 def _records(
     made_by: Interpreter, requests: Sequence[Json], jobs: int | None, reading: bool, progress: Progress | None
 ) -> dict[str, Json]:
-    memory = records.Records(made_by, records.program_digest())
+    memory = Records(made_by, program_digest())
     wanted = {_key(request): request for request in requests}
     found = {key: record for key, r in wanted.items() if (record := memory.read(r))} if reading else {}
     missing = [request for key, request in wanted.items() if key not in found]
