@@ -27,7 +27,8 @@ class Experts(nn.Module):
         rows = x.reshape(-1, x.shape[-1])
         weights = self.router(rows).softmax(-1)
         best, chosen = weights.argmax(-1), weights.topk(2, dim=-1).indices.view(*x.shape[:-1], 2)
-        out, whole = torch.zeros_like(rows), torch.zeros_like(x)
+        out, whole, number = torch.zeros_like(rows), torch.zeros_like(x), 0
+        sent = (chosen == 0).any(dim=-1)
         for i, expert in enumerate(self.experts):
             mask = best == i
 BODY
@@ -55,6 +56,16 @@ BODIES = {
 NOT = {
     "the next one, with more behind": ["if not mask.any():", "    continue", "self.sent[i] += 1"],
     "something else is counted": ["if mask.any():", "    out[mask] = expert(rows[mask])", "    self.sent[i] += 1"],
+    "a number is counted up": [
+        "if mask.any():",
+        "    out[mask] = expert(rows[mask])",
+        "    number += mask.sum()",
+    ],
+    "a mask that gets another name's place": [
+        "flat = sent.view(-1)",
+        "sent = (chosen == i).any(dim=-1)",
+        "whole[sent] += expert(rows[flat])",
+    ],
     "a mask that changes": [
         "sent = (chosen == i).any(dim=-1)",
         "flat = sent.reshape(-1)",

@@ -64,9 +64,9 @@ class SkippingTests(Analysis):
         return all(self._writes(s, ast.unparse(mask), turned) or self._adds_count(s, text) for s in body)
 
     def _adds_count(self, s: ast.stmt, text: str) -> bool:
-        """Whether ``s`` adds how many places are set."""
+        """Whether ``s`` adds how many places are set, to a tensor: a number would become one."""
         match s:
-            case ast.AugAssign(op=ast.Add(), value=value):
+            case ast.AugAssign(target=target, op=ast.Add(), value=value) if self.presumed.of(target).is_tensor:
                 while (
                     isinstance(value, ast.Call)
                     and isinstance(value.func, ast.Attribute)
