@@ -19,7 +19,7 @@ import pytest
 from patcher.edit.concrete import Patch
 from patcher.facts import Facts
 from patcher.facts.flow.definitions import Flow
-from patcher.facts.project import index as projects
+from patcher.facts.project import summarising as projects
 from patcher.facts.syntax import tree as syntax
 from patcher.facts.values import inference as infer
 from patcher.files import kept

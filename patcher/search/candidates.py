@@ -146,7 +146,7 @@ class Candidates(Session):
             broken = [group for group in causes if group.category == "graph break"]
             if broken and not asked:
                 asked += [setting for setting in CAPTURING if setting != RECURRENT or self._names_layers]
-            if any(event.kind == "break" and event.stack[1:] for group in broken for event in group.events):
+            if any(event.kind == "breaks" and event.stack[1:] for group in broken for event in group.events):
                 asked.append(GOING_ON)
             yield from asked
         if calls and (figures is None or figures.counts.recompiles):

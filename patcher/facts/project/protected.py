@@ -25,7 +25,8 @@ _STOPPING = {
     "contextlib.redirect_stderr": OUTPUT,
 }
 #: Methods that run what they are given later; whoever asks for the result may ask for the error in its place.
-_LATER = frozenset("submit apply_async map_async starmap_async run_in_executor create_task ensure_future".split())
+_LATER = frozenset("submit apply_async map_async starmap_async run_in_executor".split())
+_TASKS = frozenset("create_task ensure_future".split())  # functions of asyncio too
 _LEAVING = (ast.Return, ast.Break, ast.Continue)
 #: The statements that may take errors; ``except*`` is newer than the oldest Python.
 TRIES: tuple[type[ast.AST], ...] = tuple(getattr(ast, n) for n in ("Try", "TryStar") if hasattr(ast, n))
@@ -116,7 +117,7 @@ class Protection:
         if name in ("simplefilter", "filterwarnings") and call.args and dotted(func) is not None:
             error = isinstance(call.args[0], ast.Constant) and call.args[0].value == "error"
             return frozenset({WARNINGS, EVERYWHERE}) if error else frozenset()
-        if call.args and name in _LATER and isinstance(func, ast.Attribute):
+        if call.args and (name in _TASKS or (name in _LATER and isinstance(func, ast.Attribute))):
             return frozenset({GATHERED})
         gathers = bool(call.keywords) and any(
             k.arg == "return_exceptions" and not _is_false(k.value) for k in call.keywords
