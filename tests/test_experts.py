@@ -66,6 +66,13 @@ NOT = {
         "sent = (chosen == i).any(dim=-1)",
         "whole[sent] += expert(rows[flat])",
     ],
+    "what is counted is no mask": ["if (best - 1).sum() == 0:", "    continue", "rows[(best - 1) > 0] = 0"],
+    "a mask that is made of rows": [
+        "sent = (chosen == i).any(dim=-1)",
+        "flat = sent.view(-1)",
+        "sent = expert(rows[flat]).sum(-1) > 0",
+        "whole.view(-1, 4)[: sent.shape[0]][sent] += expert(rows[flat])[sent]",
+    ],
     "a mask that changes": [
         "sent = (chosen == i).any(dim=-1)",
         "flat = sent.reshape(-1)",
@@ -109,6 +116,8 @@ def test_one_graph_and_the_same_numbers(body: list[str]) -> None:
 
 @pytest.mark.parametrize("body", NOT.values(), ids=NOT)
 def test_what_is_more_than_that_stays(body: list[str]) -> None:
-    (kept, *_) = [line for line in of(body).splitlines() if "mask.any()" in line or "expert(rows" in line]
+    (kept, *_) = [
+        line for line in of(body).splitlines() if "mask.any()" in line or "expert(rows" in line or ".sum() == 0" in line
+    ]
     assert kept in fixed(of(body))
     assert "_picked" not in fixed(of(body)) or "mask.any()" in kept

@@ -53,7 +53,8 @@ class SkippingTests(Analysis):
                 mask = None
         alone = len(node.body) == 1 and isinstance(node.body[0], ast.Continue) and not node.orelse
         inside = isinstance(self.syntax.parents[node], ast.For) and bool(rest)
-        return mask is not None and alone and inside and self._skips(rest, mask, False, regions)
+        boolean = mask is not None and self.presumed.boolean(mask)
+        return mask is not None and boolean and alone and inside and self._skips(rest, mask, False, regions)
 
     def _skips(self, body: list[ast.stmt], mask: ast.expr, turned: bool, regions: bool) -> bool:
         """Whether statements write nothing where the mask has no place set."""

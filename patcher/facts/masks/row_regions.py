@@ -196,7 +196,8 @@ class _Region:
         self.steps.append(Step(value, self.masks[key], names))
 
     def _changes(self, names: tuple[str, ...]) -> None:
-        changed = {n.id for m in self.masks.values() for n in ast.walk(m) if isinstance(n, ast.Name)} & {*names}
+        used = {n.id for m in self.masks.values() for n in ast.walk(m) if isinstance(n, ast.Name)} | {*self.masks}
+        changed = used & {*names}
         if changed:
             raise Refused(f"the mask `{changed.pop()}` changes")
 
