@@ -98,6 +98,22 @@ def test_changing_while_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         read(str(file))
 
 
+def test_a_file_that_another_run_replaces_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file, other = tmp_path / "x.py", tmp_path / "other"
+    file.write_bytes(b"x = 1\n")
+    true, replaced = os.fstat, list[int]()
+
+    def fstat(handle: int) -> os.stat_result:
+        if not replaced:
+            replaced.append(handle)
+            other.write_bytes(b"x = 2\n")
+            other.replace(file)
+        return true(handle)
+
+    monkeypatch.setattr(source.os, "fstat", fstat)
+    assert read(str(file)).data == b"x = 2\n"
+
+
 def found(*paths: Path | str, exclude: Exclude | None = None) -> list[str]:
     return [entry.path for entry in discover([str(path) for path in paths], exclude) if not entry.error]
 

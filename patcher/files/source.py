@@ -16,6 +16,9 @@ class SourceError(Exception):
     """A file that cannot be worked on; the message is one line and says why."""
 
 
+_READS = 3  # times, where another run replaces the file
+
+
 @dataclass(frozen=True)
 class Source:
     """A file as it was read: ``text`` has the file's own newlines and no byte order mark, which ``encoding`` adds."""
@@ -38,19 +41,26 @@ def source_of(path: str, data: bytes) -> Source:
 
 
 def read_bytes(path: str) -> bytes:
-    """The bytes of one file; raises ``SourceError`` when it is unreadable or changing under us."""
+    """The bytes of one file; raises ``SourceError`` when it is unreadable, or goes on changing under us."""
     try:
-        before = os.stat(path)
-        if not stat.S_ISREG(before.st_mode):  # opening a pipe would wait for ever
-            raise SourceError("is not a regular file")
-        with open(path, "rb") as file:
-            data = file.read()
-            after = os.fstat(file.fileno())
-        if not _mark(before) == _mark(after) == _mark(os.stat(path)) or len(data) != after.st_size:
-            raise SourceError("changed while it was being read, left alone; run again")
+        for _ in range(_READS):
+            if (data := _read(path)) is not None:
+                return data
     except OSError as error:
         raise SourceError(f"cannot be read: {reason(error)}") from None
-    return data
+    raise SourceError("changed while it was being read, left alone; run again")
+
+
+def _read(path: str) -> bytes | None:
+    """The bytes of one file; None where they, or the file, changed meanwhile."""
+    before = os.stat(path)
+    if not stat.S_ISREG(before.st_mode):  # opening a pipe would wait for ever
+        raise SourceError("is not a regular file")
+    with open(path, "rb") as file:
+        data = file.read()
+        after = os.fstat(file.fileno())
+    same = _mark(before) == _mark(after) == _mark(os.stat(path)) and len(data) == after.st_size
+    return data if same else None
 
 
 def digest_of(data: bytes) -> bytes:
